@@ -131,6 +131,7 @@ std::optional<TypeId> ContextFields::name(ExprId id, const std::string& name) {
   const std::vector<spec::ContextField>& arguments = facts_.unit().context.arguments;
   const auto field = std::ranges::find(arguments, name, &spec::ContextField::name);
   if (field == arguments.end()) return std::nullopt;
+  if (!is_readable(*field, facts_.span(id))) return TypeId{};
   facts_.fact(id).field = &*field;
   return field->type;
 }

@@ -179,9 +179,13 @@ class Finder {
     const spec::Provider& returns = *provider.return_provider;
     std::map<Function, spec::BoundProbe> entries;  // those with debug information that have arguments
     for (spec::BoundProbe& each : bind_all(provider, true)) entries.try_emplace(function_of(each), std::move(each));
-    std::multimap<std::pair<std::string, std::string>, spec::BoundProbe> leaves;
+    Leaves leaves;
     for (spec::BoundProbe& each : bind_all(returns, true))
       leaves.emplace(std::pair(each.probe.target, each.probe.function), std::move(each));
+    // Functions whose result cannot be read return nevertheless.
+    for (spec::BoundProbe& each : bind_all(returns, false))
+      if (leaves_at(each, leaves) == leaves.end())
+        leaves.emplace(std::pair(each.probe.target, each.probe.function), std::move(each));
     std::map<std::string, TraceProbes> groups;
     for (const spec::BoundProbe& plain : bind_all(provider, false)) {
       const auto entry = entries.find(function_of(plain));
@@ -190,8 +194,9 @@ class Finder {
       if (leaves_out) leave.clear();
       TraceProbes one;
       if (entry != entries.end()) add_arguments(one, context_of(provider, entry->second, true));
-      if (!leave.empty()) one.result = result_of(returns, leave.front(), true);
+      if (!leave.empty()) add_result(one, returns, leave.front(), true);
       TraceProbes& group = groups.try_emplace(signature(one, !leave.empty()), one).first->second;
+      if (group.why_no_result.empty()) group.why_no_result = one.why_no_result;
       if (groups.size() > kMostSignatures) return {};
       if (leaves_out) group.unsafe.push_back(plain.probe.function);
       append(group.entry, plain, entry != entries.end() ? entry->second : plain);
@@ -204,9 +209,17 @@ class Finder {
     return out;
   }
 
+  using Leaves = std::multimap<std::pair<std::string, std::string>, spec::BoundProbe>;
+
+  static Leaves::iterator leaves_at(const spec::BoundProbe& bound, Leaves& leaves) {
+    const auto [begin, end] = leaves.equal_range(std::pair(bound.probe.target, bound.probe.function));
+    const auto same =
+        std::find_if(begin, end, [&](const auto& each) { return each.second.probe.address == bound.probe.address; });
+    return same == end ? leaves.end() : same;
+  }
+
   // Takes the probes of its returns out of `leaves`. Those at return instructions tell how far from the entry they are.
-  static std::vector<spec::BoundProbe> leaves_of(
-      const spec::BoundProbe& entry, std::multimap<std::pair<std::string, std::string>, spec::BoundProbe>& leaves) {
+  static std::vector<spec::BoundProbe> leaves_of(const spec::BoundProbe& entry, Leaves& leaves) {
     std::vector<spec::BoundProbe> out;
     auto [each, end] = leaves.equal_range(std::pair(entry.probe.target, entry.probe.function));
     while (each != end) {
@@ -245,12 +258,17 @@ class Finder {
 
   // `retval`; none if probes cannot read the result, or if the function returns nothing, as its debug information
   // tells: the type of a result comes from there.
-  TraceValue result_of(const spec::Provider& provider, const spec::BoundProbe& bound, bool has_types) {
-    const auto result = context_of(provider, bound, has_types).retval;
-    if (!result || !result->unreadable.empty()) return {};
+  void add_result(TraceProbes& out, const spec::Provider& provider, const spec::BoundProbe& bound, bool has_types) {
+    out.result = {};
+    // A wildcard leaves out what cannot be read, and is bound without types then.
+    spec::BoundProbe typed = bound;
+    if (has_types && provider.find_type != nullptr && !typed.share.layout) typed.share.layout = "";
+    const auto result = context_of(provider, typed, has_types).retval;
+    if (!result) return;
+    out.why_no_result = result->unreadable;
+    if (!result->unreadable.empty()) return;
     const bool is_typed = result->recipe.kind == spec::Recipe::Kind::kLocation;
-    return !is_typed && provider.find_type != nullptr && has_debug_info(bound.probe) ? TraceValue()
-                                                                                     : TraceValue{"retval"};
+    if (is_typed || provider.find_type == nullptr || !has_debug_info(bound.probe)) out.result = {"retval"};
   }
 
   bool has_debug_info(const program::Probe& probe) {
@@ -277,7 +295,7 @@ class Finder {
       if (is_unsafe(each)) out.unsafe.push_back(each.probe.function);
     if (!out.unsafe.empty()) return;
     out.leave = typed_place(provider->name, parts);
-    out.result = result_of(*provider, bound[0], has_types);
+    add_result(out, *provider, bound[0], has_types);
   }
 
   static tl::unexpected<Error> nothing_there(const std::string& place, const source::Diagnostics& diagnostics) {

@@ -45,6 +45,7 @@ struct TraceProbes {
   std::vector<TraceArgument> arguments;
   std::set<std::string> hidden = {};  // names of arguments that cannot be named: those of others, and ""
   TraceValue result;                  // not there: it returns nothing
+  std::string why_no_result = {};     // why a result that there is cannot be read: "`retval` is ..."
   std::string prototype;              // in C; empty: unknown
   // Functions without `leave`, because a probe of their returns would end the program if an exception passes.
   std::vector<std::string> unsafe = {};

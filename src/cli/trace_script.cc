@@ -106,6 +106,10 @@ class TraceScriptWriter {
       left_out_.push_back(
           name.empty() ? fmt::format("{}: an argument without a name is not shown", target.text)
                        : fmt::format("{}: of the arguments named `{}` only the first is shown", target.text, name));
+    if (!probes.why_no_result.empty())
+      left_out_.push_back(fmt::format("{}: {} is not shown: {}", target.text,
+                                      probes.name.empty() ? "the result of some functions" : "the result",
+                                      probes.why_no_result));
   }
 
   // Of functions whose returns are not followed.

@@ -25,6 +25,7 @@ spec::ProgramType find_program_type(spec::ProgramTypeRequest& request) {
   if (request.symbols == nullptr) return {};
   const auto file = request.symbols->elf_file(request.probe.target);
   if (!file) return {.problem = file.error().message};
+  if (!(*file)->is_64bit()) return {.problem = "the pointers of 32-bit programs have 4 bytes, those of scripts 8"};
   const auto debug = (*file)->debug_info();
   if (!debug) return {.problem = debug.error().message};
   const uint64_t address = (*file)->address_of_offset(request.probe.address).value_or(0);

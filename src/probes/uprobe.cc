@@ -215,9 +215,9 @@ class Binder {
     for (spec::BoundProbe& bound : out_) {
       const auto fields = user_fields(file, request_.types, bound.probe, wanted);
       if (!fields) problem = fields.error();
-      // Functions of a wildcard without debug information or arguments are skipped.
-      const std::string why = fields ? why_nothing_to_read(fields->args, bound.probe) : fields.error().message;
-      const bool is_skipped = fields ? wanted.args && out_.size() > 1 && !why.empty() : !wanted.retval;
+      // Functions of a wildcard are skipped without debug information, arguments, or a result that can be read.
+      const std::string why = fields ? why_nothing_to_read(*fields, wanted, bound.probe) : fields.error().message;
+      const bool is_skipped = fields ? out_.size() > 1 && !why.empty() : !wanted.retval;
       if (is_skipped) left_out.add(bound.probe.function, why);
       if (is_skipped) continue;
       const std::string layout = fields ? layout_key(*fields) : "";
@@ -265,8 +265,11 @@ class Binder {
         left_out.first_reason);
   }
 
-  static std::string why_nothing_to_read(const std::vector<spec::ContextField>& arguments,
+  static std::string why_nothing_to_read(const UserFields& fields, const WantedFields& wanted,
                                          const program::Probe& probe) {
+    if (wanted.retval) return fields.retval ? fields.retval->unreadable : "";
+    const std::vector<spec::ContextField>& arguments = fields.args;
+    if (!wanted.args) return "";
     if (arguments.empty()) return fmt::format("`{}` has no arguments", probe.function);
     const auto is_readable = [](const spec::ContextField& field) { return field.unreadable.empty(); };
     return std::ranges::any_of(arguments, is_readable) ? "" : arguments.front().unreadable;
@@ -620,12 +623,15 @@ void use_go_convention(spec::ProbeContext& context, const kernel::Arch& arch, ty
   context.arguments.insert(context.arguments.begin(), out.begin(), out.end());
 }
 
-// Functions of 32-bit programs get arguments by another convention, and their calls push 4 bytes.
+// Functions of 32-bit programs get arguments by another convention, results of 64 bits are in two registers, and calls
+// push 4 bytes.
 void use_no_convention(spec::ProbeContext& context) {
-  for (spec::ContextField& field : context.arguments) {
+  const auto refuse = [](spec::ContextField& field) {
     field.unreadable = fmt::format("`{}` is not known in 32-bit programs", field.name);
     field.hint = "`reg(NAME)` has the registers";
-  }
+  };
+  std::ranges::for_each(context.arguments, refuse);
+  if (context.retval) refuse(*context.retval);
   context.frame.reset();
   context.return_address.reset();
 }

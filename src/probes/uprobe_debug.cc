@@ -64,6 +64,9 @@ std::vector<spec::ContextField> with_arguments(std::vector<spec::ContextField> v
 
 Result<UserFields> user_fields(const symbols::ElfFile& file, types::Types& types, const program::Probe& probe,
                                const WantedFields& wanted) {
+  if (!file.is_64bit())
+    return fail(fmt::format("arguments, results and variables of 32-bit programs cannot be read: {}", file.path()), 0,
+                "`reg(NAME)` has the registers, the functions can be counted");
   const auto debug = TRY(file.debug_info());
   auto address = file.address_of_offset(probe.address);
   // A probe after the stack check of a Go function is treated as its entry, one at a `ret` as its return.

@@ -16,6 +16,7 @@
 #include "symbols/demangle.h"
 #include "symbols/dwarf/libdw.h"
 #include "symbols/dwarf/location.h"
+#include "symbols/dwarf/passing.h"
 #include "symbols/dwarf/scopes.h"
 #include "symbols/dwarf/split_file.h"
 #include "symbols/dwarf/type_index.h"
@@ -27,6 +28,7 @@ namespace espy::symbols {
 
 namespace {
 
+using dwarf::Clone;
 using dwarf::kInVectorRegister;
 using dwarf::LocateResult;
 using dwarf::Row;
@@ -42,8 +44,10 @@ constexpr std::chrono::milliseconds kLongPart(1);
 constexpr size_t kMaxScopes = 64;
 constexpr size_t kMaxScopesSize = 1 << 19;
 
-constexpr const char* kBehindUnknown =
-    "is passed as, or behind, a class without a definition here (perhaps -fstandalone-debug adds it)";
+constexpr std::string_view kOfClone =
+    "cannot be known here: the function is a copy whose arguments the compiler has changed";
+constexpr std::string_view kBehindUnknown = "is behind an argument whose place is not known";
+constexpr std::string_view kBehindResult = "is not known, as the result may take the register of an argument";
 constexpr const char* kBehindRemoved = "is behind an argument that the compiler may have removed";
 
 std::string description_of(const std::string& path) { return "the debug information of " + path; }
@@ -79,11 +83,6 @@ std::string absolute_path(const Dwarf_Die& unit, std::string_view file) {
   return fmt::format("{}/{}", directory, file);
 }
 
-bool is_rust(const Dwarf_Die& type) {
-  std::optional<Dwarf_Die> unit = dwarf::unit_of(type);
-  return unit && dwarf_srclang(&*unit) == DW_LANG_Rust;
-}
-
 bool is_go(const Dwarf_Die& function) { return dwarf::producer_of(function).starts_with("Go "); }
 
 bool uses_go_registers(const Dwarf_Die& function) {
@@ -110,8 +109,9 @@ struct DebugInfo::State : std::enable_shared_from_this<DebugInfo::State> {
 
   std::map<const void*, std::vector<Row>> breakpoints;  // by function
   std::map<const void*, dwarf::Scopes> scopes;          // by function; the latest
-  size_t readable_rows = 0;                             // looked at for readable_lines
-  dwarf::HintLimit hint_limit = {};                     // for them
+  dwarf::OptimisedUnits optimised = {};
+  size_t readable_rows = 0;          // looked at for readable_lines
+  dwarf::HintLimit hint_limit = {};  // for them
 
   uint64_t memory_bytes() const { return file ? file->memory_bytes() + taken_bytes : 0; }
 
@@ -263,12 +263,16 @@ struct DebugInfo::State : std::enable_shared_from_this<DebugInfo::State> {
   }
 
   std::vector<DebugVariable> entry_arguments(types::Types& types, const Site& site);
-  std::vector<std::optional<types::ValueLocation>> conventional_locations(
-      types::Types& types, const Site& site, const std::vector<kernel::PassedValue>& values);
-  size_t count_known(types::Types& types, const Site& site, const std::vector<kernel::PassedValue>& values);
+  struct Place {
+    std::optional<types::ValueLocation> place;
+    std::string_view why = {};  // if there is none
+  };
+  std::vector<Place> conventional_places(types::Types& types, const Site& site,
+                                         const std::vector<VisibleVariable>& values,
+                                         const std::vector<LocateResult>& found);
   std::vector<VisibleVariable> go_results(const Site& site) const;
   std::optional<DebugVariable> go_result(types::Types& types, const Site& site);
-  kernel::PassedValue passed(types::Types& types, const std::optional<Dwarf_Die>& type);
+  types::TypeId converted(types::Types& types, const std::optional<Dwarf_Die>& type);
 
   // As in DebugInfo. Each can take much memory, see limited().
   bool knows(uint64_t address);
@@ -298,34 +302,39 @@ struct DebugInfo::State : std::enable_shared_from_this<DebugInfo::State> {
   void add_statements_in(const Site& site, const std::vector<Row>& rows, std::vector<Statement>& out);
 };
 
-kernel::PassedValue DebugInfo::State::passed(types::Types& types, const std::optional<Dwarf_Die>& type) {
-  if (!type) return {types.void_type()};
-  kernel::PassedValue out{reader_for(types).convert(type), reader_for(types).is_passed_by_reference(*type)};
-  if (types[out.type].kind == types::Kind::kStruct) reader->complete(out.type);
-  constexpr uint32_t kMostInRegisters = 16;
-  out.is_rust = is_rust(*type);
-  out.is_by_reference |= out.is_rust && types[out.type].size_bytes > kMostInRegisters;
+std::vector<DebugInfo::State::Place> DebugInfo::State::conventional_places(types::Types& types, const Site& site,
+                                                                           const std::vector<VisibleVariable>& values,
+                                                                           const std::vector<LocateResult>& found) {
+  std::vector<Place> out(values.size());
+  const auto add = [&](std::vector<std::optional<types::ValueLocation>> places) {
+    for (size_t i = 0; i < places.size(); ++i) out[i] = {std::move(places[i]), kInVectorRegister};
+  };
+  if (uses_go_registers(site.function)) {
+    std::vector<types::TypeId> plain;
+    for (const VisibleVariable& each : values) plain.push_back(converted(types, dwarf::type_of(each.die)));
+    add(go_locations(types, arch, plain));
+    return out;
+  }
+  const dwarf::Passed result = dwarf::passed_value(reader_for(types), dwarf::type_of(site.function), nullptr);
+  std::string_view unknown = result.unknown.empty() ? "" : kBehindResult;
+  std::vector<kernel::PassedValue> known;
+  for (size_t i = 0; i < values.size(); ++i) {
+    dwarf::Passed passed = dwarf::passed_value(reader_for(types), dwarf::type_of(values[i].die), &found[i]);
+    if (!unknown.empty() || !passed.unknown.empty()) {
+      out[i].why = unknown.empty() ? passed.unknown : unknown;
+      if (unknown.empty()) unknown = kBehindUnknown;
+    } else {
+      known.push_back(passed.value);
+    }
+  }
+  add(arch.argument_locations(types, arch, known, result.value));
   return out;
 }
 
-std::vector<std::optional<types::ValueLocation>> DebugInfo::State::conventional_locations(
-    types::Types& types, const Site& site, const std::vector<kernel::PassedValue>& values) {
-  if (!uses_go_registers(site.function))
-    return arch.argument_locations(types, arch, values, passed(types, dwarf::type_of(site.function)));
-  std::vector<types::TypeId> plain;
-  for (const kernel::PassedValue& each : values) plain.push_back(each.type);
-  return go_locations(types, arch, plain);
-}
-
-// Returns how many arguments are before a class of which nothing is known: that one and those behind it may be
-// anywhere.
-size_t DebugInfo::State::count_known(types::Types& types, const Site& site,
-                                     const std::vector<kernel::PassedValue>& values) {
-  const auto is_known = [&](const kernel::PassedValue& each) {
-    return each.is_by_reference || types[each.type].complete;
-  };
-  if (!is_known(passed(types, dwarf::type_of(site.function)))) return 0;
-  return static_cast<size_t>(std::ranges::find_if_not(values, is_known) - values.begin());
+types::TypeId DebugInfo::State::converted(types::Types& types, const std::optional<Dwarf_Die>& type) {
+  const types::TypeId out = reader_for(types).convert(type);
+  if (types[out].kind == types::Kind::kStruct) reader->complete(out);
+  return out;
 }
 
 // Whether a compiler may have taken an argument out of the calls, as all of them pass the same, or it is not used. The
@@ -340,27 +349,35 @@ bool is_removed_argument(const Dwarf_Die& function, const VisibleVariable& param
 std::vector<DebugVariable> DebugInfo::State::entry_arguments(types::Types& types, const Site& site) {
   std::vector<VisibleVariable> parameters = dwarf::variables_of(site.function);
   std::erase_if(parameters, [](const VisibleVariable& each) { return !each.is_parameter || is_result(each.die); });
-  std::vector<kernel::PassedValue> values;
-  for (const VisibleVariable& each : parameters) values.push_back(passed(types, dwarf::type_of(each.die)));
-  const auto conventional = conventional_locations(types, site, values);
-  const size_t known = count_known(types, site, values);
+  std::vector<LocateResult> located;
+  for (const VisibleVariable& each : parameters) located.push_back(dwarf::locate(*file, arch, each.die, site));
+  const auto conventional = conventional_places(types, site, parameters, located);
   const bool is_always_conventional = uses_go_registers(site.function);  // location lists of Go are incomplete
-  const char* no_convention = nullptr;  // why arguments are not where the convention has them
+  // Why arguments are not where the convention has them.
+  std::string_view no_convention =
+      file->clone_at(site.entry) != Clone::kNone
+          ? kOfClone
+          : dwarf::why_no_convention(site.function, dwarf::linkage_of(*file, site.function, site.entry, optimised));
   std::vector<DebugVariable> out;
   for (size_t i = 0; i < parameters.size(); ++i) {
-    if (parameters[i].name.empty()) continue;
-    const std::optional<Dwarf_Die> type = dwarf::type_of(parameters[i].die);
-    DebugVariable argument{parameters[i].name, dwarf::c_name(type), values[i].type};
-    LocateResult found = dwarf::locate(*file, arch, parameters[i].die, site);
+    LocateResult& found = located[i];
     const bool is_removed = !is_always_conventional && is_removed_argument(site.function, parameters[i], found);
     const bool is_stored_later =
         is_always_conventional || (!is_removed && !found.is_list && (found.is_frame || !found.place) &&
                                    dwarf::attribute(parameters[i].die, DW_AT_location).has_value());
-    if (is_removed) no_convention = kBehindRemoved;
-    if (i >= known) no_convention = kBehindUnknown;
-    argument.place = !is_stored_later ? found.place : no_convention == nullptr ? conventional[i] : std::nullopt;
-    const char* no_place = no_convention == nullptr ? kInVectorRegister : no_convention;
-    if (!argument.place || !is_stored_later) argument.why = is_stored_later ? no_place : found.why;
+    if (is_removed && no_convention.empty()) no_convention = kBehindRemoved;
+    if (parameters[i].name.empty()) continue;
+    const std::optional<Dwarf_Die> type = dwarf::type_of(parameters[i].die);
+    DebugVariable argument{parameters[i].name, dwarf::c_name(type), converted(types, type)};
+    if (!is_stored_later) {
+      argument.place = std::move(found.place);
+      argument.why = std::move(found.why);
+    } else if (no_convention.empty()) {
+      argument.place = conventional[i].place;
+      if (!argument.place) argument.why = conventional[i].why;
+    } else {
+      argument.why = no_convention;
+    }
     finish(types, argument, type);
     if (!argument.place) argument.readable = readable_lines(site, parameters[i]);
     out.push_back(std::move(argument));
@@ -453,10 +470,19 @@ std::optional<DebugVariable> DebugInfo::State::result(types::Types& types, uint6
   if (site && is_go(site->function)) return go_result(types, *site);
   const auto type = site ? dwarf::type_of(site->function) : std::nullopt;
   if (!type) return std::nullopt;
-  const kernel::PassedValue value = passed(types, type);
-  if (types[value.type].kind == types::Kind::kVoid) return std::nullopt;
-  DebugVariable out{"retval", dwarf::c_name(type), value.type};
-  kernel::ResultPlace found = arch.result_location(types, arch, value);
+  DebugVariable out{"retval", dwarf::c_name(type), converted(types, type)};
+  const dwarf::Linkage linkage = dwarf::linkage_of(*file, site->function, address, optimised);
+  const std::string_view no_convention = file->clone_at(address) == Clone::kOfResult
+                                             ? kOfClone
+                                             : dwarf::why_no_result(site->function, types[out.type], linkage);
+  const dwarf::Passed passed = dwarf::passed_value(reader_for(types), type, nullptr);
+  kernel::ResultPlace found;
+  if (no_convention.empty() && passed.unknown.empty())
+    found = arch.result_location(types, arch, passed.value);
+  else
+    found.why = no_convention.empty() ? passed.unknown : no_convention;
+  const bool is_in_memory = found.place && found.place->pieces[0].kind == types::LocationPiece::Kind::kMemory;
+  if (is_in_memory && dwarf::may_lose_address(site->function, linkage)) found = {std::nullopt, dwarf::kNoAddress};
   out.place = std::move(found.place);
   if (!out.place) out.why = found.why;
   finish(types, out, type);
@@ -478,21 +504,21 @@ std::optional<DebugVariable> DebugInfo::State::go_result(types::Types& types, co
   const std::vector<VisibleVariable> results = go_results(site);
   if (results.empty()) return std::nullopt;
   std::vector<types::Member> members;
-  std::vector<kernel::PassedValue> values;
+  std::vector<types::TypeId> values;
   std::string c_type;
   for (const VisibleVariable& each : results) {
     const std::optional<Dwarf_Die> type = dwarf::type_of(each.die);
-    values.push_back(passed(types, type));
-    members.push_back({.name = each.name, .type = values.back().type});
+    values.push_back(converted(types, type));
+    members.push_back({.name = each.name, .type = values.back()});
     c_type += (c_type.empty() ? "" : ", ") + dwarf::c_name(type);
   }
   if (!uses_go_registers(site.function)) {
     // On the stack: the debug information has the location.
     const LocateResult found = dwarf::locate(*file, arch, results.front().die, site);
-    return DebugVariable{"retval", c_type, values.front().type, found.place, found.why};
+    return DebugVariable{"retval", c_type, values.front(), found.place, found.why};
   }
-  const auto places = conventional_locations(types, site, values);
-  DebugVariable out{"retval", c_type, values.front().type, places.front()};
+  const auto places = go_locations(types, arch, values);
+  DebugVariable out{"retval", c_type, values.front(), places.front()};
   if (!std::ranges::all_of(places, &std::optional<types::ValueLocation>::has_value)) out.place.reset();
   if (!out.place) out.why = kInVectorRegister;
   if (results.size() == 1 || !out.place) return out;

@@ -311,11 +311,12 @@ lines_end:
 
 // A variable whose place asks for the frame 8,000 times, while the call frame information has a million instructions.
 TEST_F(HostileDwarf, APlaceMayAskForTheFrameAgainAndAgain) {
-  const std::string program = program_of(R"(  .uleb128 1, 0x11; .byte 1; .uleb128 0x3, 0x8, 0x11, 0x1, 0x12, 0x7, 0, 0
+  const std::string program =
+      program_of(R"(  .uleb128 1, 0x11; .byte 1; .uleb128 0x3, 0x8, 0x11, 0x1, 0x12, 0x7, 0x13, 0xb, 0, 0
   .uleb128 2, 0x2e; .byte 1; .uleb128 0x3, 0x8, 0x11, 0x1, 0x12, 0x7, 0, 0
   .uleb128 3, 0x5;  .byte 0; .uleb128 0x3, 0x8, 0x49, 0x13, 0x2, 0x18, 0, 0
   .uleb128 4, 0x24; .byte 0; .uleb128 0x3, 0x8, 0xb, 0xb, 0x3e, 0xb, 0, 0)",
-                                         R"(  .uleb128 1; .string "program.c"; .quad work, 64
+                 R"(  .uleb128 1; .string "program.c"; .quad work, 64; .byte 0xc
   type: .uleb128 4; .string "char"; .byte 1, 6
   .uleb128 2; .string "work"; .quad work, 64
   .uleb128 3; .string "x"; .long type - unit; .uleb128 place_end - place
@@ -323,7 +324,7 @@ place: .fill 4000, 2, 0x139c
   .byte 0x9c
 place_end:
   .uleb128 0)",
-                                         R"(  .pushsection .debug_frame, "", @progbits
+                 R"(  .pushsection .debug_frame, "", @progbits
   .long cie_end - cie
 cie: .long 0xffffffff; .byte 1, 0, 1, 0x78, 16, 0x0c, 7, 8, 0x90, 1; .balign 8
 cie_end: .long fde_end - fde

@@ -38,6 +38,7 @@ constexpr uint64_t kMaxLineRows = 4 << 20;
 constexpr uint64_t kMaxLineHeaderBytes = 4 << 20;
 constexpr size_t kLeastRangeSteps = 4 << 20;
 constexpr uint64_t kBytesPerRangeStep = 16;  // of debug information
+constexpr size_t kNamesTimes = 4;            // the table of names, for the names of all symbols
 
 Dwarf_Die* mutable_die(const Dwarf_Die& die) { return const_cast<Dwarf_Die*>(&die); }
 
@@ -692,6 +693,49 @@ std::optional<GElf_Phdr> File::thread_local_segment() {
 Calls& File::calls() {
   if (!calls_) calls_ = std::make_unique<Calls>(*this);
   return *calls_;
+}
+
+namespace {
+
+Clone clone_of(std::string_view symbol) {
+  const auto has = [&](std::string_view suffix) { return symbol.find(suffix) != std::string_view::npos; };
+  if (has(".isra.") || has(".part.")) return Clone::kOfResult;
+  return has(".constprop.") ? Clone::kOfArguments : Clone::kNone;
+}
+
+}  // namespace
+
+void File::add_code_symbols(Elf* elf, CodeSymbols& out) {
+  Elf_Scn* section = nullptr;
+  while (elf != nullptr && (section = elf_nextscn(elf, section)) != nullptr) {
+    GElf_Shdr header;
+    if (gelf_getshdr(section, &header) == nullptr || header.sh_entsize == 0) continue;
+    if (header.sh_type != SHT_SYMTAB && header.sh_type != SHT_DYNSYM) continue;
+    const Elf_Data* names = elf_getdata(elf_getscn(elf, header.sh_link), nullptr);
+    Elf_Data* symbols = elf_getdata(section, nullptr);
+    if (symbols == nullptr || names == nullptr || names->d_buf == nullptr) continue;
+    size_t left = kNamesTimes * names->d_size;  // symbols of a malformed file share one long name
+    const size_t count = header.sh_size / header.sh_entsize;
+    GElf_Sym symbol;
+    for (size_t i = 0; i < count && gelf_getsym(symbols, static_cast<int>(i), &symbol) != nullptr && left > 0; ++i) {
+      const bool is_code = GELF_ST_TYPE(symbol.st_info) == STT_FUNC && symbol.st_shndx != SHN_UNDEF;
+      if (!is_code || symbol.st_name >= names->d_size) continue;
+      if (GELF_ST_BIND(symbol.st_info) != STB_LOCAL) out.global.push_back(symbol.st_value);
+      const char* begin = static_cast<const char*>(names->d_buf) + symbol.st_name;
+      const std::string_view name(begin, ::strnlen(begin, std::min(names->d_size - symbol.st_name, left)));
+      left -= name.size();
+      if (const Clone clone = clone_of(name); clone != Clone::kNone) out.clones[symbol.st_value] = clone;
+    }
+  }
+}
+
+const File::CodeSymbols& File::symbols_of_code() {
+  if (code_symbols_) return *code_symbols_;
+  CodeSymbols found;
+  add_code_symbols(code_.elf, found);
+  add_code_symbols(debug_.elf, found);
+  std::ranges::sort(found.global);
+  return code_symbols_.emplace(std::move(found));
 }
 
 // Names are in .debug_str, short ones in .debug_info. Those of .dwo files and of files shared by several programs (dwz)

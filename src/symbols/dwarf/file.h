@@ -6,6 +6,7 @@
 #include <elfutils/libdw.h>
 #include <gelf.h>
 
+#include <algorithm>
 #include <cstdint>
 #include <map>
 #include <memory>
@@ -98,6 +99,10 @@ struct UnitCode {
   uint64_t highest = 0;  // where the code of this and of all earlier ones ends
 };
 
+// A copy of a function that GCC has made for some of its calls: without arguments that all of these pass alike
+// (.constprop), or with others, and perhaps without a result (.isra, .part: GCC, ipa-sra.cc, ipa-split.cc).
+enum class Clone : uint8_t { kNone, kOfArguments, kOfResult };
+
 class Calls;
 class Package;
 struct SplitFile;
@@ -147,6 +152,10 @@ class File {
   // Returns the PT_TLS segment; nullopt if there is none.
   std::optional<GElf_Phdr> thread_local_segment();
   Calls& calls();  // the call sites of its functions
+  // Returns what the symbols of the function that begins at an address say of it.
+  Clone clone_at(uint64_t address) { return symbols_of_code().clone_at(address); }
+  // Whether it may be called from other files, so that its calling convention is kept.
+  bool is_global(uint64_t address) { return std::ranges::binary_search(symbols_of_code().global, address); }
   // Returns how many places took too long to locate.
   int& slow_places() { return slow_places_; }
   // Returns false if no type, variable or function of the file can have this name.
@@ -177,6 +186,17 @@ class File {
     std::vector<FunctionCode> code;
     size_t range_steps_left = 0;
   };
+  struct CodeSymbols {
+    std::map<uint64_t, Clone> clones;  // by address
+    std::vector<uint64_t> global;      // addresses, sorted
+
+    Clone clone_at(uint64_t address) const {
+      const auto found = clones.find(address);
+      return found == clones.end() ? Clone::kNone : found->second;
+    }
+  };
+  static void add_code_symbols(Elf* elf, CodeSymbols& out);
+  const CodeSymbols& symbols_of_code();
   static void add_function(const Dwarf_Die& die, Functions& out);
   static void add_functions(const Subtree& parent, Functions& out, int depth);
 
@@ -197,6 +217,7 @@ class File {
   bool has_unread_eh_frame_ = false;
   Dwarf_CFI* eh_frame_ = nullptr;
   std::unique_ptr<Calls> calls_;
+  std::optional<CodeSymbols> code_symbols_;
   int slow_places_ = 0;
   bool has_read_units_ = false;
   bool has_split_units_ = false;  // parts are in .dwo files

@@ -121,8 +121,9 @@ class LocationTranslator {
     for (const LocationPiece& piece : out_.place().pieces) unknown += piece.kind == LocationPiece::Kind::kNothing;
     if (unknown == out_.place().pieces.size()) return {std::nullopt, kOptimisedOut};
     if (unknown > 0) return {std::move(out_.place()), "is partly optimised out here"};
-    const bool is_frame = is_in_frame(out_.place().pieces[0]);
-    return {std::move(out_.place()), "", false, is_frame};
+    const LocationPiece& first = out_.place().pieces[0];
+    const bool is_frame = is_in_frame(first), is_indirect = is_behind_address(first);
+    return {std::move(out_.place()), "", false, is_frame, is_indirect};
   }
 
  private:
@@ -136,10 +137,23 @@ class LocationTranslator {
       out_.finish_piece(static_cast<uint32_t>(size_bytes - described));
   }
 
-  // Whether a piece is relative to a register and not an argument that the caller put on the stack.
+  static bool is_register(const LocationOp& step) { return step.op == Op::kRegister; }
+  bool is_of_argument(const LocationOp& step) const {
+    return is_register(step) && std::ranges::count(arch_.argument_offsets, static_cast<uint32_t>(step.operand)) > 0;
+  }
+
+  // Whether a piece is in memory at an address that is in the register of an argument, or in the frame.
+  bool is_behind_address(const LocationPiece& piece) const {
+    if (piece.kind != LocationPiece::Kind::kMemory || piece.steps.empty()) return false;
+    return piece.steps.back().op == Op::kRead || (piece.steps.size() == 1 && is_of_argument(piece.steps[0]));
+  }
+
+  // Whether a piece is relative to a register and not an argument that the caller put on the stack, nor one whose
+  // address it put into a register of arguments.
   bool is_in_frame(const LocationPiece& piece) const {
-    const auto is_register = [](const LocationOp& step) { return step.op == Op::kRegister; };
     if (piece.kind != LocationPiece::Kind::kMemory || std::ranges::none_of(piece.steps, is_register)) return false;
+    if (std::ranges::all_of(piece.steps, [&](const auto& step) { return !is_register(step) || is_of_argument(step); }))
+      return false;
     const bool is_callers = is_by_frame_address_ && site_.is_entry() && piece.steps.size() == 3 &&
                             is_register(piece.steps[0]) && piece.steps[0].operand == arch_.stack_pointer_offset &&
                             piece.steps[2].op == Op::kAdd && piece.steps[1].operand >= arch_.stack_argument_start_bytes;
@@ -500,6 +514,18 @@ bool is_list(Dwarf_Attribute& location) {
   return form == DW_FORM_sec_offset || form == DW_FORM_loclistx || form == DW_FORM_data4 || form == DW_FORM_data8;
 }
 
+// Finds an expression in a list that is made of values at the entry of the function alone, which holds there, too.
+bool find_value_at_entry(Dwarf_Attribute& list, Dwarf_Op*& ops, size_t& count) {
+  Dwarf_Addr base = 0, low = 0, high = 0;
+  ptrdiff_t offset = 0;
+  const auto is_of_entry = [](const Dwarf_Op& op) {
+    return op.atom == DW_OP_entry_value || op.atom == DW_OP_GNU_entry_value || op.atom == DW_OP_stack_value;
+  };
+  while ((offset = dwarf_getlocations(&list, offset, &base, &low, &high, &ops, &count)) > 0)
+    if (count > 0 && std::all_of(ops, ops + count, is_of_entry)) return true;
+  return false;
+}
+
 }  // namespace
 
 LocateResult locate(File& file, const kernel::Arch& arch, const Dwarf_Die& variable, const Site& site) {
@@ -511,7 +537,8 @@ LocateResult locate(File& file, const kernel::Arch& arch, const Dwarf_Die& varia
   Dwarf_Op* ops = nullptr;
   size_t count = 0;
   const bool from_list = is_list(*location);
-  if (dwarf_getlocation_addr(&*location, site.address, &ops, &count, 1) != 1 || count == 0)
+  const bool is_described = dwarf_getlocation_addr(&*location, site.address, &ops, &count, 1) == 1 && count > 0;
+  if (!is_described && !(from_list && site.is_entry() && find_value_at_entry(*location, ops, count)))
     return {std::nullopt, from_list ? "is not kept here" : kOptimisedOut, from_list};
   LocationTranslator translator(file, arch, site);
   LocateResult out;

@@ -29,12 +29,14 @@ constexpr const char* kPointsToNothing = "points to a value that is nowhere in m
 struct LocateResult {
   std::optional<types::ValueLocation> place;
   std::string why = {};
-  bool is_list = false;   // from a location list, which is valid at each address
-  bool is_frame = false;  // in the stack frame, so only valid after the prologue has stored it
-  size_t steps = 0;       // that were taken to find it
+  bool is_list = false;      // from a location list, which is valid at each address
+  bool is_frame = false;     // in the stack frame, so only valid after the prologue has stored it
+  bool is_indirect = false;  // of an argument: what is passed is its address
+  size_t steps = 0;          // that were taken to find it
 };
 
-// Returns the place of a variable or parameter at `site`, from DW_AT_location or DW_AT_const_value.
+// Returns the place of a variable or parameter at `site`, from DW_AT_location or DW_AT_const_value. At the entry of a
+// function, a location list that does not begin there may tell it by the values at the entry (DW_OP_entry_value).
 LocateResult locate(File& file, const kernel::Arch& arch, const Dwarf_Die& variable, const Site& site);
 
 // Returns the addresses for which a variable has a location description, which may still not be readable.

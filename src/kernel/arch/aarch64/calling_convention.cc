@@ -1,5 +1,5 @@
 // The procedure call standard (AAPCS64, 6.8.2 "Parameter passing rules" and 6.9 "Result return"), with the Linux
-// compilers' treatment of empty classes, and rustc's convention for pairs of numbers.
+// compilers' treatment of empty classes, and that of rustc.
 #include <algorithm>
 
 #include "kernel/arch/aarch64/aarch64.h"
@@ -12,7 +12,6 @@ using types::Kind;
 using types::LocationPiece;
 using types::TypeId;
 using types::ValueLocation;
-using Op = types::LocationOp::Code;
 
 constexpr uint32_t kWordBytes = 8;
 constexpr uint32_t kMostInRegisters = 16;
@@ -74,67 +73,32 @@ bool is_copied_to_memory(const types::Types& types, const PassedValue& value) {
          (type.kind == Kind::kStruct && (!type.complete || type.size_bytes > kMostInRegisters));
 }
 
-class ArgumentAssigner {
- public:
-  ArgumentAssigner(const types::Types& types, const Arch& arch)
-      : types_(types), arch_(arch), stack_at_(arch.stack_argument_start_bytes) {}
+uint32_t words(uint32_t size_bytes) { return (size_bytes + kWordBytes - 1) / kWordBytes; }
 
-  std::optional<ValueLocation> next(const PassedValue& value) {
-    const types::Type& type = types_[value.type];
-    if (const uint32_t count = vector_registers_of(types_, value)) {
-      if (vectors_ + count <= kVectorRegisters) {
-        vectors_ += count;
-        return std::nullopt;
-      }
-      vectors_ = kVectorRegisters;
-      return on_stack(type.size_bytes, type.align_bytes);
+std::optional<ValueLocation> next_argument(const types::Types& types, const Arch& arch, Places& places,
+                                           const PassedValue& value) {
+  if (value.is_rust) return places.next_of_rust(types, value);
+  const types::Type& type = types[value.type];
+  if (const uint32_t count = vector_registers_of(types, value)) {
+    if (count <= places.vectors_left()) {
+      places.vectors += count;
+      return std::nullopt;
     }
-    if (is_copied_to_memory(types_, value)) return by_address();
-    if (type.size_bytes == 0) return ValueLocation{{LocationPiece{}}};  // not passed
-    return in_order(value);
+    places.vectors = kVectorRegisters;
+    return places.on_stack(type.size_bytes, type.align_bytes);
   }
-
- private:
-  static uint32_t words(uint32_t size_bytes) { return (size_bytes + kWordBytes - 1) / kWordBytes; }
-
-  // A copy in memory, whose address is passed.
-  ValueLocation by_address() {
-    if (integers_ < arch_.argument_offsets.size()) return at_register(arch_.argument_offsets[integers_++], 0);
-    ValueLocation out = on_stack(kWordBytes, kWordBytes);
-    out.pieces[0].steps.push_back({Op::kRead, kWordBytes});
-    return out;
-  }
-
+  if (is_copied_to_memory(types, value)) return places.by_address();
+  if (type.size_bytes == 0) return ValueLocation{{LocationPiece{}}};  // not passed
   // In the next registers; on the stack, as all after it, if it does not fit in those left.
-  ValueLocation in_order(const PassedValue& value) {
-    const types::Type& type = types_[value.type];
-    const size_t count = words(type.size_bytes);
-    const auto pair = scalar_pair(types_, value);
-    if (type.align_bytes > kWordBytes) integers_ = (integers_ + 1) / 2 * 2;
-    const size_t needed = pair ? 2 : count;
-    if (integers_ + needed > arch_.argument_offsets.size()) {
-      integers_ = arch_.argument_offsets.size();
-      return on_stack(type.size_bytes, type.align_bytes);
-    }
-    const auto registers = arch_.argument_offsets.subspan(integers_, needed);
-    integers_ += needed;
-    return pair ? in_register_pair(*pair, registers[0], registers[1], type.size_bytes)
-                : in_registers(registers, type.size_bytes);
+  const size_t count = words(type.size_bytes);
+  if (type.align_bytes > kWordBytes) places.integers = (places.integers + 1) / 2 * 2;
+  if (places.integers + count > arch.argument_offsets.size()) {
+    places.integers = arch.argument_offsets.size();
+    return places.on_stack(type.size_bytes, type.align_bytes);
   }
-
-  ValueLocation on_stack(uint32_t size_bytes, uint32_t align_bytes) {
-    if (align_bytes > kWordBytes) stack_at_ = (stack_at_ + 15) / 16 * 16;
-    const uint32_t at = stack_at_;
-    stack_at_ += words(size_bytes) * kWordBytes;
-    return at_register(arch_.stack_pointer_offset, at);
-  }
-
-  const types::Types& types_;
-  const Arch& arch_;
-  size_t integers_ = 0;
-  size_t vectors_ = 0;
-  uint32_t stack_at_;
-};
+  places.integers += count;
+  return in_registers(arch.argument_offsets.subspan(places.integers - count, count), type.size_bytes);
+}
 
 }  // namespace
 
@@ -142,21 +106,20 @@ class ArgumentAssigner {
 std::vector<std::optional<ValueLocation>> argument_locations(const types::Types& types, const Arch& arch,
                                                              const std::vector<PassedValue>& arguments,
                                                              const PassedValue&) {
-  ArgumentAssigner places(types, arch);
+  Places places(arch, kVectorRegisters);
   std::vector<std::optional<ValueLocation>> out;
-  for (const PassedValue& argument : arguments) out.push_back(places.next(argument));
+  for (const PassedValue& argument : arguments) out.push_back(next_argument(types, arch, places, argument));
   return out;
 }
 
 // A function need not preserve x8.
 ResultPlace result_location(const types::Types& types, const Arch& arch, const PassedValue& result) {
   const uint32_t size = types[result.type].size_bytes;
+  const uint32_t registers[] = {arch.return_value_offset, arch.second_return_value_offset};
+  if (result.is_rust && !result.is_by_reference) return rust_result(types, result.type, registers);
   if (vector_registers_of(types, result) > 0) return {std::nullopt, kInVectorRegister};
   if (is_copied_to_memory(types, result)) return {std::nullopt, kNoAddress};
   if (size == 0) return {ValueLocation{{LocationPiece{}}}};
-  if (const auto pair = scalar_pair(types, result))
-    return {in_register_pair(*pair, arch.return_value_offset, arch.second_return_value_offset, size)};
-  const uint32_t registers[] = {arch.return_value_offset, arch.second_return_value_offset};
   return {in_registers(registers, size)};
 }
 

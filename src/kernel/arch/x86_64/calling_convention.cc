@@ -1,4 +1,4 @@
-// The System V calling convention (ABI, AMD64 supplement, 3.2.3), and that of rustc for pairs of numbers.
+// The System V calling convention (ABI, AMD64 supplement, 3.2.3), and that of rustc.
 #include <algorithm>
 #include <array>
 
@@ -30,6 +30,20 @@ void merge(Class& into, Class with) {
                                                             : Class::kInteger;
 }
 
+void classify(const types::Types& types, TypeId id, uint32_t offset_bytes, Classes& out);
+
+// A bit field has the class of the words that its bits are in. A struct with an unaligned member is in memory.
+void classify_member(const types::Types& types, const types::Member& member, uint32_t offset_bytes, Classes& out) {
+  if (member.bit_size == 0) {
+    const uint32_t align = types[member.type].align_bytes;
+    if (align > 1 && member.offset_bytes() % align != 0) return merge(out[0], Class::kMemory);
+    return classify(types, member.type, offset_bytes + member.offset_bytes(), out);
+  }
+  const uint32_t first = offset_bytes * 8 + member.offset_bits, last = first + member.bit_size - 1;
+  for (uint32_t word = first / 64; word <= last / 64; ++word)
+    word < out.size() ? merge(out[word], Class::kInteger) : merge(out[0], Class::kMemory);
+}
+
 void classify(const types::Types& types, TypeId id, uint32_t offset_bytes, Classes& out) {
   const types::Type& type = types[id];
   if (offset_bytes + type.size_bytes > 2 * kWordBytes) return merge(out[0], Class::kMemory);
@@ -43,8 +57,7 @@ void classify(const types::Types& types, TypeId id, uint32_t offset_bytes, Class
     case Kind::kFunction: return;
     case Kind::kStruct:
       if (!type.complete) return merge(out[0], Class::kMemory);
-      for (const types::Member& member : type.members)
-        classify(types, member.type, offset_bytes + member.offset_bytes(), out);
+      for (const types::Member& member : type.members) classify_member(types, member, offset_bytes, out);
       return;
     case Kind::kArray:
       for (uint32_t i = 0; i < type.count; ++i)
@@ -67,77 +80,57 @@ Classes classes_of(const types::Types& types, const PassedValue& value) {
 
 bool is_in_memory(const Classes& classes) { return classes[0] == Class::kMemory || classes[1] == Class::kMemory; }
 
-class ArgumentAssigner {
- public:
-  ArgumentAssigner(const types::Types& types, const Arch& arch) : types_(types), arch_(arch) {
-    stack_at_ = arch.stack_argument_start_bytes;
-  }
+// Whether a result is in the floating-point stack: long double, also as all of a struct. In arguments it is in memory.
+bool is_x87(const types::Types& types, TypeId id) {
+  const types::Type& type = types[id];
+  if (type.kind == Kind::kArray) return type.count > 0 && is_x87(types, type.element);
+  if (type.kind == Kind::kStruct && !type.members.empty())
+    return std::ranges::all_of(type.members, [&](const types::Member& each) { return is_x87(types, each.type); });
+  return is_float(type) && type.size_bytes > kWordBytes;
+}
 
-  void skip_result_address() { ++integers_; }
-
-  std::optional<ValueLocation> next(const PassedValue& value) {
-    const Classes classes = classes_of(types_, value);
-    const auto pair = scalar_pair(types_, value);
-    if (pair && std::ranges::count(classes, Class::kVector) == 0 && integers_ + 2 <= arch_.argument_offsets.size()) {
-      integers_ += 2;
-      return in_register_pair(*pair, arch_.argument_offsets[integers_ - 2], arch_.argument_offsets[integers_ - 1],
-                              types_[value.type].size_bytes);
-    }
-    if (classes == Classes{Class::kNone, Class::kNone})
-      return ValueLocation{{LocationPiece{}}};  // an empty class is not passed
-    const auto integers = static_cast<size_t>(std::ranges::count(classes, Class::kInteger));
-    const auto vectors = static_cast<size_t>(std::ranges::count(classes, Class::kVector));
-    const bool fits = integers_ + integers <= arch_.argument_offsets.size() && vectors_ + vectors <= kVectorRegisters;
-    if (is_in_memory(classes) || !fits) return on_stack(value);
-    const size_t first = integers_;
-    integers_ += integers;
-    vectors_ += vectors;
-    if (vectors > 0) return std::nullopt;
-    if (value.is_by_reference) return at_register(arch_.argument_offsets[first], 0);
-    return in_registers(arch_.argument_offsets.subspan(first, integers), types_[value.type].size_bytes);
-  }
-
- private:
-  ValueLocation on_stack(const PassedValue& value) {
-    const types::Type& type = types_[value.type];
-    const uint32_t size = value.is_by_reference ? kWordBytes : type.size_bytes;
-    if (type.align_bytes > kWordBytes) stack_at_ = (stack_at_ - kWordBytes + 15) / 16 * 16 + kWordBytes;
-    ValueLocation out = at_register(arch_.stack_pointer_offset, stack_at_);
-    if (value.is_by_reference) out.pieces[0].steps.push_back({Op::kRead, kWordBytes});
-    stack_at_ += (size + kWordBytes - 1) / kWordBytes * kWordBytes;
-    return out;
-  }
-
-  const types::Types& types_;
-  const Arch& arch_;
-  size_t integers_ = 0;
-  size_t vectors_ = 0;
-  uint32_t stack_at_ = 0;
-};
+std::optional<ValueLocation> next_argument(const types::Types& types, const Arch& arch, Places& places,
+                                           const PassedValue& value) {
+  if (value.is_rust) return places.next_of_rust(types, value);
+  const Classes classes = classes_of(types, value);
+  if (value.is_by_reference) return places.by_address();
+  if (classes == Classes{Class::kNone, Class::kNone}) return ValueLocation{{LocationPiece{}}};  // it is not passed
+  const auto integers = static_cast<size_t>(std::ranges::count(classes, Class::kInteger));
+  const auto vectors = static_cast<size_t>(std::ranges::count(classes, Class::kVector));
+  const types::Type& type = types[value.type];
+  const bool fits = integers <= places.integers_left() && vectors <= places.vectors_left();
+  if (is_in_memory(classes) || !fits) return places.on_stack(type.size_bytes, type.align_bytes);
+  const size_t first = places.integers;
+  places.integers += integers;
+  places.vectors += vectors;
+  if (vectors > 0) return std::nullopt;
+  return in_registers(arch.argument_offsets.subspan(first, integers), type.size_bytes);
+}
 
 }  // namespace
 
 std::vector<std::optional<ValueLocation>> argument_locations(const types::Types& types, const Arch& arch,
                                                              const std::vector<PassedValue>& arguments,
                                                              const PassedValue& result) {
-  ArgumentAssigner places(types, arch);
-  if (result.is_by_reference || is_in_memory(classes_of(types, result))) places.skip_result_address();
+  Places places(arch, kVectorRegisters);
+  const bool is_in_memory_in_c =
+      !result.is_rust && is_in_memory(classes_of(types, result)) && !is_x87(types, result.type);
+  if (result.is_by_reference || is_in_memory_in_c) ++places.integers;
   std::vector<std::optional<ValueLocation>> out;
-  for (const PassedValue& argument : arguments) out.push_back(places.next(argument));
+  for (const PassedValue& argument : arguments) out.push_back(next_argument(types, arch, places, argument));
   return out;
 }
 
 ResultPlace result_location(const types::Types& types, const Arch& arch, const PassedValue& result) {
-  const Classes classes = classes_of(types, result);
-  const types::Type& type = types[result.type];
-  if (is_float(type)) return {std::nullopt, kInVectorRegister};
-  if (result.is_by_reference || is_in_memory(classes)) return {at_register(arch.return_value_offset, 0)};
-  if (std::ranges::count(classes, Class::kVector) > 0) return {std::nullopt, kInVectorRegister};
-  if (classes[0] == Class::kNone) return {ValueLocation{{LocationPiece{}}}};
-  if (const auto pair = scalar_pair(types, result))
-    return {in_register_pair(*pair, arch.return_value_offset, arch.second_return_value_offset, type.size_bytes)};
+  if (result.is_by_reference) return {at_register(arch.return_value_offset, 0)};
   const uint32_t registers[] = {arch.return_value_offset, arch.second_return_value_offset};
-  return {in_registers(registers, type.size_bytes)};
+  if (result.is_rust) return rust_result(types, result.type, registers);
+  if (is_x87(types, result.type)) return {std::nullopt, "is in the floating-point stack, which probes cannot read"};
+  const Classes classes = classes_of(types, result);
+  if (is_in_memory(classes)) return {at_register(arch.return_value_offset, 0)};
+  if (std::ranges::count(classes, Class::kVector) > 0) return {std::nullopt, kInVectorRegister};
+  if (classes == Classes{Class::kNone, Class::kNone}) return {ValueLocation{{LocationPiece{}}}};
+  return {in_registers(registers, types[result.type].size_bytes)};
 }
 
 }  // namespace espy::kernel::x86_64
