@@ -298,6 +298,13 @@ std::string script_help(const check::Checked& checked, const std::string& name) 
   return fmt::format("options of {}, behind `--`:\n{}", name, script_option_lines(checked.options));
 }
 
+// A function of which some calls pass no probe is known before the run.
+Status refuse_partly_probed(const source::Diagnostics& diagnostics) {
+  for (const source::Diagnostic& each : diagnostics.all())
+    if (each.id == "partly-probed") return fail("not all that would be shown is exact: " + each.message);
+  return {};
+}
+
 // Processes of one program have the same mappings if addresses are not randomised.
 symbols::CachePolicy cache_policy(const spec::Config& config) {
   using spec::UserSymbolCache;
@@ -437,6 +444,7 @@ Result<int> compile_and_run(const Options& options, Environment* e, const Prepar
   const check::Checked checked = check::check(std::move(ast), request);
   clock.lap("check");
   if (report(e->diagnostics, e->sources, options)) return refuse_tool(options, e->diagnostics);
+  if (options.session.is_strict) TRY_STATUS(refuse_partly_probed(e->diagnostics));
   if (options.tool) TRY_STATUS(refuse_unknown_options(*options.tool, checked));
   dump(options, "types", [&] { return dump_types(checked, e->types); });
   if (built == nullptr && asks_for_help(checked)) {

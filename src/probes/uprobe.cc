@@ -39,6 +39,7 @@
 #include "probes/uprobe_debug.h"
 #include "probes/uprobe_list.h"
 #include "probes/user_function.h"
+#include "symbols/elf_image.h"
 #include "symbols/returns.h"
 #include "symbols/symbols.h"
 #include "symbols/unwind.h"
@@ -374,6 +375,45 @@ class Binder {
                                fmt::format("`{}` is no function: {} has no code there", name, path_));
   }
 
+  void add_chosen(const symbols::ElfFile& file, std::vector<symbols::ElfSymbol> found) {
+    constexpr bool kIsReturn = &kRow == &kUretprobe;
+    const bool reads_registers = request_.uses_context && !request_.is_listing;
+    ProbedFunctions chosen = choose_functions(file, pattern_, std::move(found), {kIsReturn, reads_registers});
+    if (chosen.error) {
+      if (!has_file_wildcard_)
+        request_.diagnostics.error("indirect-function", request_.point.span, chosen.error->message, chosen.error->hint);
+      return;
+    }
+    add_all(file, chosen.functions);
+    if (request_.is_listing || has_file_wildcard_) return;
+    std::string hint;
+    add_inlined(file, chosen.missed, hint);
+    if (chosen.missed.empty()) return;
+    const std::string which = has_wildcard(pattern_.text) ? fmt::format("functions that match `{}`", pattern_.text)
+                                                          : fmt::format("`{}`", pattern_.text);
+    // --strict refuses it (cli/run_script.cc).
+    request_.diagnostics.warning("partly-probed", request_.point.span,
+                                 fmt::format("not all calls of {} are seen: {}", which, join(chosen.missed, "; ")),
+                                 hint);
+  }
+
+  // Where a function of this name is inlined, its calls pass no probe. To find the places takes as long as to read the
+  // debug information, so they are looked for where it is small, or exact numbers are wanted.
+  void add_inlined(const symbols::ElfFile& file, std::vector<std::string>& missed, std::string& hint) {
+    constexpr uint64_t kSmallBytes = 8 << 20;
+    if (has_wildcard(pattern_.text) || file.go_binary() || !file.is_64bit()) return;
+    if (!request_.config.counts_losses && file.image().file().size_bytes > kSmallBytes) return;
+    const auto debug = file.debug_info();
+    if (!debug) return;
+    const std::vector<symbols::Statement> copies = (*debug)->inlined_copies(pattern_.text);
+    if (copies.empty()) return;
+    missed.push_back(copies.size() == 1 ? "it is inlined in one place"
+                                        : fmt::format("it is inlined in {} places", copies.size()));
+    const std::vector<symbols::SourceFrame> frames = (*debug)->frames_at(copies[0].address);
+    if (!frames.empty())
+      hint = fmt::format("uprobe:{}@{}:{} fires in them, too", path_, base_name(frames[0].file), copies[0].line);
+  }
+
   void add_all(const symbols::ElfFile& file, const std::vector<symbols::ElfSymbol>& found) {
     if (found.size() == 1 && !has_wildcard(pattern_.text)) return add_one(file, found.front());
     std::set<uint64_t> seen;
@@ -407,7 +447,7 @@ class Binder {
     } else {
       pattern_ = whole;
     }
-    if (!found.empty()) return add_all(file, found);
+    if (!found.empty()) return add_chosen(file, std::move(found));
     if (has_file_wildcard_) return;
     if (const std::string why = why_cut_off(file); !why.empty()) {
       report_unavailable(request_, "bad-target", why);
@@ -428,7 +468,9 @@ class Binder {
       return error(
           "ambiguous-function",
           fmt::format("{} functions are named `{}`: an offset is in one of them", found.size(), place.function),
-          fmt::format("name it with its parameters: {}", function_in_probe_name(pattern_, symbol.name, {})));
+          pattern_.is_source_name
+              ? fmt::format("name it with its parameters: {}", function_in_probe_name(pattern_, symbol.name, {}))
+              : fmt::format("an address is in one of them: {:#x}", symbol.address + place.offset));
     if (&kRow == &kUretprobe)
       return error("offset-on-return", "a uretprobe fires at the return of a function and takes no offset");
     if (!is_in_file(symbol)) return refuse_no_code(place.function);
@@ -536,6 +578,17 @@ class Binder {
   }
 
   void suggest(const symbols::ElfFile& file) {
+    if (const auto made = made_of(file, pattern_.text); !made.empty() && !has_wildcard(pattern_.text)) {
+      constexpr size_t kMostNames = 4;
+      std::string names;
+      for (size_t i = 0; i < made.size() && i < kMostNames; ++i)
+        names += fmt::format("{}`{}`", i > 0 ? ", " : "", made[i]);
+      report_unavailable(
+          request_, "no-such-function",
+          fmt::format("{} has no function `{}`: the compiler has made {} of it", path_, pattern_.text, names),
+          fmt::format("name them, or `{}.*`; their arguments are others", pattern_.text));
+      return;
+    }
     const std::string near = nearest_function(file, pattern_);
     if (near.empty() && !file.is_stripped()) return;  // the checker reports that nothing matches
     const std::string reason = file.is_stripped() ? ": it is stripped, only exported functions have names" : "";

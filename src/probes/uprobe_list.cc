@@ -73,6 +73,7 @@ void add_listed(spec::ListRequest& request, Kind kind, const symbols::ElfFile& f
     if (!request.shows_locations)
       for (std::string& argument : listed.arguments) argument.resize(argument.find(": "));
   }
+  if (symbol.is_ifunc) listed.arguments = {"an indirect function: the loader chooses one of its implementations"};
   out.push_back(std::move(listed));
 }
 
@@ -85,7 +86,11 @@ void list_functions(spec::ListRequest& request, Kind kind, const symbols::ElfFil
   constexpr uint64_t kLeastBytes = 1 << 20, kPerByte = 16;
   uint64_t left_bytes = kLeastBytes;
   for (const symbols::ElfSymbol& symbol : found) left_bytes += symbol.name.size() * kPerByte;
+  const symbols::ElfSymbol* before = nullptr;
   for (const symbols::ElfSymbol& symbol : found) {
+    // One name may stand for functions of several source files.
+    if (before != nullptr && before->name == symbol.name && !request.verbose) continue;
+    before = &symbol;
     std::string function = function_in_probe_name(*pattern, symbol.name, request.config);
     if (function.size() > left_bytes) function = symbol.name;
     left_bytes -= std::min<uint64_t>(left_bytes, function.size());

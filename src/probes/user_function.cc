@@ -4,6 +4,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <iterator>
+#include <set>
 
 #include "base/byte_reader.h"
 #include "base/strings.h"
@@ -30,6 +32,81 @@ bool is_name_of_go(std::string_view text) {
     if (text[i] == '[' && !behind.starts_with("go.") && !behind.starts_with("...")) return false;
   }
   return true;
+}
+
+// ---- Copies of functions
+
+// Functions of several files that are compiled as one get a suffix, but are the same.
+std::vector<symbols::ElfSymbol> renamed(const symbols::ElfFile& file, const std::string& function) {
+  std::vector<symbols::ElfSymbol> out;
+  for (const std::string_view suffix : {".lto_priv.*", ".llvm.*"})
+    for (symbols::ElfSymbol& each : file.functions(function + std::string(suffix))) out.push_back(std::move(each));
+  return out;
+}
+
+// What GCC makes of a function (symbols/dwarf/file.h, Clone): with other arguments, perhaps without a result, or only
+// the part behind a beginning that is inlined.
+enum class Made : uint8_t { kNothing, kWithoutArguments, kOtherwise, kPart };
+
+Made made_as(std::string_view symbol) {
+  const auto has = [&](std::string_view suffix) { return symbol.find(suffix) != std::string_view::npos; };
+  if (has(".part.")) return Made::kPart;
+  if (has(".isra.")) return Made::kOtherwise;
+  return has(".constprop.") ? Made::kWithoutArguments : Made::kNothing;
+}
+
+// ---- Indirect functions
+
+// Whether a name is that of a function with words of CPUs and algorithms: `__strlen_avx2`, but not `__memcpy_chk`.
+bool is_implementation(std::string_view name, std::string_view function) {
+  constexpr std::string_view kWords[] = {"sse2",   "sse3",       "ssse3",    "sse4",      "sse42", "avx",     "avx2",
+                                         "avx512", "evex",       "evex512",  "erms",      "fsrm",  "rtm",     "movbe",
+                                         "bmi2",   "fma",        "fma4",     "unaligned", "no",    "generic", "default",
+                                         "c",      "vzeroupper", "slow",     "back",      "asm",   "ifma",    "asimd",
+                                         "neon",   "sve",        "mte",      "mops",      "simd",  "oryon1",  "a64fx",
+                                         "falkor", "kunpeng",    "thunderx", "thunderx2", "zva64", "emag"};
+  if (name.starts_with("__") && !function.starts_with("__")) name.remove_prefix(2);
+  if (!name.starts_with(function) || name.size() == function.size() || name[function.size()] != '_') return false;
+  name.remove_prefix(function.size() + 1);
+  while (true) {
+    const size_t end = name.find('_');
+    if (std::ranges::find(kWords, name.substr(0, end)) == std::end(kWords)) return false;
+    if (end == std::string_view::npos) return true;
+    name.remove_prefix(end + 1);
+  }
+}
+
+std::string quoted(std::vector<std::string> names) {
+  constexpr size_t kMostNames = 8;
+  names.erase(std::unique(names.begin(), names.end()), names.end());
+  std::string out;
+  for (size_t i = 0; i < names.size() && i < kMostNames; ++i) out += fmt::format("{}`{}`", i > 0 ? ", " : "", names[i]);
+  return names.size() > kMostNames ? out + ", ..." : out;
+}
+
+// Replaces an indirect function by its implementations. Fails if they are not known, or if another function has the
+// same ones.
+Result<std::vector<symbols::ElfSymbol>> implementations_of(const symbols::ElfFile& file, const std::string& function) {
+  std::vector<symbols::ElfSymbol> out;
+  std::set<uint64_t> addresses;
+  std::vector<std::string> names;
+  const std::vector<symbols::ElfSymbol> all = file.functions();
+  for (const symbols::ElfSymbol& each : all) {
+    if (each.is_ifunc || each.file_offset == 0 || !is_implementation(each.name, function)) continue;
+    names.push_back(each.name);
+    if (addresses.insert(each.address).second) out.push_back(each);
+  }
+  const std::string message = fmt::format(
+      "`{}` is an indirect function: the loader asks its code which implementation to call, and never calls it again",
+      function);
+  if (out.empty())
+    return fail(message, 0,
+                "name the implementation; its name is known if the file, or its debug package, has all symbols");
+  for (const symbols::ElfSymbol& each : all)
+    if (addresses.contains(each.address) && !is_implementation(each.name, function))
+      return fail(fmt::format("{}; `{}` has the same implementation", message, each.name), 0,
+                  fmt::format("name one of {}, which count the calls of both", quoted(names)));
+  return out;
 }
 
 template <class FileHeader, class SectionHeader>
@@ -108,16 +185,62 @@ std::optional<FunctionPattern> parse_function_pattern(std::span<const std::strin
 std::vector<symbols::ElfSymbol> find_user_functions(const symbols::ElfFile& file, FunctionPattern& pattern) {
   if (!pattern.is_source_name) {
     // In `work_*` a wildcard is meant, also where a file has a function of just that name.
-    const bool may_be_name = !has_wildcard(pattern.text) || is_name_of_go(pattern.text);
+    const bool may_be_name = has_wildcard(pattern.text) && is_name_of_go(pattern.text);
     auto symbol = may_be_name ? file.find_function(pattern.text) : std::nullopt;
     if (symbol) return {std::move(*symbol)};
-    if (has_wildcard(pattern.text)) return file.functions(pattern.text);
+    // Several source files may have a function of this name.
+    std::vector<symbols::ElfSymbol> found = file.functions(pattern.text);
+    if (found.empty() && !has_wildcard(pattern.text)) found = renamed(file, pattern.text);
+    if (!found.empty() || has_wildcard(pattern.text)) return found;
     pattern.is_source_name = true;
   }
   std::vector<symbols::ElfSymbol> found = file.functions_by_demangled_name(pattern.text);
   if (pattern.prefix == kRust)
     std::erase_if(found, [](const symbols::ElfSymbol& symbol) { return !is_rust(symbol.name); });
   return found;
+}
+
+std::vector<std::string> made_of(const symbols::ElfFile& file, const std::string& function) {
+  std::vector<std::string> out;
+  for (const symbols::ElfSymbol& each : file.functions(function + ".*"))
+    if (made_as(each.name) != Made::kNothing) out.push_back(each.name);
+  return out;
+}
+
+ProbedFunctions choose_functions(const symbols::ElfFile& file, const FunctionPattern& pattern,
+                                 std::vector<symbols::ElfSymbol> found, const ReadByAction& read) {
+  ProbedFunctions out;
+  if (file.go_binary()) return {std::move(found)};
+  const bool is_named = !has_wildcard(pattern.text);
+  if (is_named && !pattern.is_source_name && pattern.text.find('.') == std::string::npos)
+    for (symbols::ElfSymbol& each : file.functions(pattern.text + ".*"))
+      if (made_as(each.name) != Made::kNothing) found.push_back(std::move(each));
+  std::vector<std::string> indirect, other_arguments, parts;
+  for (symbols::ElfSymbol& each : found) {
+    const Made made = pattern.text.find('.') == std::string::npos ? made_as(each.name) : Made::kNothing;
+    const bool has_other_values = read.registers && (!read.is_return || made == Made::kOtherwise);
+    if (each.is_ifunc && is_named) {
+      auto implementations = implementations_of(file, each.name);
+      if (!implementations) return {{}, {}, implementations.error()};
+      std::ranges::move(*implementations, std::back_inserter(out.functions));
+    } else if (each.is_ifunc) {
+      indirect.push_back(each.name);
+    } else if (made == Made::kPart && is_named) {
+      parts.push_back(each.name);
+    } else if (made != Made::kNothing && has_other_values) {
+      other_arguments.push_back(each.name);
+    } else {
+      out.functions.push_back(std::move(each));
+    }
+  }
+  if (!other_arguments.empty())
+    out.missed.push_back(
+        fmt::format("{} take{} other arguments", quoted(other_arguments), other_arguments.size() == 1 ? "s" : ""));
+  if (!parts.empty()) out.missed.push_back(fmt::format("{} is called where the beginning is inlined", quoted(parts)));
+  if (!indirect.empty() && pattern.text != "*")
+    out.missed.push_back(fmt::format("{} {}", quoted(indirect),
+                                     indirect.size() == 1 ? "is an indirect function" : "are indirect functions"));
+  return out;
 }
 
 std::string function_in_probe_name(const FunctionPattern& pattern, const std::string& symbol,

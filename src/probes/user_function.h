@@ -43,6 +43,25 @@ std::optional<FunctionPattern> parse_function_pattern(std::span<const std::strin
 // `is_source_name` is set.
 std::vector<symbols::ElfSymbol> find_user_functions(const symbols::ElfFile& file, FunctionPattern& pattern);
 
+// What is probed for the functions that a pattern names.
+struct ProbedFunctions {
+  std::vector<symbols::ElfSymbol> functions;
+  std::vector<std::string> missed = {};  // clauses: what else has calls of the function, and is not probed
+  std::optional<Error> error = {};       // nothing that the user means can be probed
+};
+// What an action reads at the probes.
+struct ReadByAction {
+  bool is_return = false;
+  bool registers = false;  // argN, `retval`, reg(): they are those of the function as it is written
+};
+// Puts the implementations in the place of indirect functions, and adds the copies that a compiler has made for some
+// calls, unless what the action reads is elsewhere in them. `found`: what find_user_functions() returned.
+ProbedFunctions choose_functions(const symbols::ElfFile& file, const FunctionPattern& pattern,
+                                 std::vector<symbols::ElfSymbol> found, const ReadByAction& read);
+
+// Returns names of functions that a compiler has made of one that the file does not have, such as `f.constprop.0`.
+std::vector<std::string> made_of(const symbols::ElfFile& file, const std::string& function);
+
 // Returns what follows BINARY in the name of a probe: the symbol, or `cpp:"ns::f(int)"` for a name of the source.
 std::string function_in_probe_name(const FunctionPattern& pattern, const std::string& symbol,
                                    const spec::Config& config);

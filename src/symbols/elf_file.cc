@@ -227,9 +227,13 @@ std::vector<ElfSymbol> ElfFile::State::collect_functions(Accept accept) {
     if (accept(symbol.name)) found.push_back(symbol);
     return false;
   });
-  std::ranges::stable_sort(found, {}, [](const RawSymbol& symbol) { return std::tuple(symbol.name, rank(symbol)); });
-  const auto same_name = [](const RawSymbol& a, const RawSymbol& b) { return a.name == b.name; };
-  found.erase(std::unique(found.begin(), found.end(), same_name), found.end());
+  // The best of the symbols with a name and an address.
+  std::ranges::stable_sort(found, {},
+                           [](const RawSymbol& each) { return std::tuple(each.name, each.address, rank(each)); });
+  const auto is_same = [](const RawSymbol& a, const RawSymbol& b) {
+    return a.name == b.name && a.address == b.address;
+  };
+  found.erase(std::unique(found.begin(), found.end(), is_same), found.end());
   std::vector<ElfSymbol> out;
   out.reserve(found.size());
   uint64_t left_bytes = max_binary_bytes() / 4;  // callers make several texts of a name
