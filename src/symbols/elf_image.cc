@@ -1,6 +1,7 @@
 #include "symbols/elf_image.h"
 
 #include <fmt/format.h>
+#include <zstd.h>
 
 #include <algorithm>
 #include <climits>
@@ -53,6 +54,8 @@ std::string_view bytes_of(Elf_Scn* section, uint64_t limit_bytes = UINT64_MAX) {
   return view_of(elf_rawdata(section, nullptr));
 }
 
+constexpr uint32_t kCompressedByZstd = 2;  // ELFCOMPRESS_ZSTD, which elf.h has from glibc 2.36 on
+
 // More sections than the header can count are counted by the first section header, which gives the program headers
 // their number, too.
 template <class FileHeader, class SectionHeader>
@@ -64,6 +67,20 @@ bool counts_too_many(const ElfImage& image) {
 }
 
 }  // namespace
+
+std::optional<std::string> unpack_zstd(Elf* elf, Elf_Scn* section) {
+  GElf_Shdr header;
+  GElf_Chdr packed;
+  if (gelf_getshdr(section, &header) == nullptr || (header.sh_flags & SHF_COMPRESSED) == 0) return std::nullopt;
+  if (gelf_getchdr(section, &packed) == nullptr || packed.ch_type != kCompressedByZstd) return std::nullopt;
+  const bool is_64bit = gelf_getclass(elf) == ELFCLASS64;
+  std::string_view bytes = view_of(elf_rawdata(section, nullptr));
+  bytes.remove_prefix(std::min(bytes.size(), is_64bit ? sizeof(Elf64_Chdr) : sizeof(Elf32_Chdr)));
+  std::string out(packed.ch_size, '\0');
+  const size_t got = ZSTD_decompress(out.data(), out.size(), bytes.data(), bytes.size());
+  if (ZSTD_isError(got) != 0 || got != out.size()) return std::nullopt;
+  return out;
+}
 
 SymbolTable::SymbolTable(Elf* elf, Elf_Data* symbols, Elf_Scn* strings, Elf_Data* versions)
     : symbols_(symbols), versions_(versions), strings_section_(strings) {
@@ -293,6 +310,7 @@ std::string ElfImage::unpacked_section(std::string_view name) const {
   if ((header.sh_flags & SHF_COMPRESSED) == 0) return std::string(section_bytes(name));
   GElf_Chdr packed;
   if (gelf_getchdr(section, &packed) == nullptr || packed.ch_size > max_binary_bytes()) return "";
+  if (packed.ch_type == kCompressedByZstd) return unpack_zstd(elf_.get(), section).value_or("");
   if (elf_compress(section, 0, 0) < 0) return "";
   const Elf_Data* data = elf_getdata(section, nullptr);
   if (data == nullptr || data->d_buf == nullptr) return "";

@@ -74,6 +74,11 @@ struct DynamicNeeds {
   std::string run_path;  // DT_RUNPATH or DT_RPATH: directories, colon-separated
 };
 
+// Returns the content of a section that is compressed by zstd, which libelf can do from elfutils 0.189 on; nullopt if
+// it is compressed otherwise, or malformed. It takes `ch_size` of the header that gelf_getchdr(3) reads: the caller
+// bounds it.
+std::optional<std::string> unpack_zstd(Elf* elf, Elf_Scn* section);
+
 // Returns two lower-case digits for each byte.
 std::string hexadecimal(std::string_view bytes);
 

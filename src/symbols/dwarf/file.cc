@@ -78,6 +78,10 @@ uint64_t unpacked_bytes(Elf_Scn* section, const GElf_Shdr& header, std::string_v
   return out;
 }
 
+bool is_debug_section(const char* name) {
+  return name != nullptr && std::string_view(name).find("debug") != std::string_view::npos;
+}
+
 // Reads the sections of debug information into the memory of libelf, as libdw will, and returns how much they take
 // once they are decompressed.
 uint64_t read_sections(Elf* elf) {
@@ -87,7 +91,7 @@ uint64_t read_sections(Elf* elf) {
   for (Elf_Scn* section = elf_nextscn(elf, nullptr); section != nullptr; section = elf_nextscn(elf, section)) {
     GElf_Shdr header;
     const char* name = gelf_getshdr(section, &header) ? elf_strptr(elf, names, header.sh_name) : nullptr;
-    if (name == nullptr || std::string_view(name).find("debug") == std::string_view::npos) continue;
+    if (!is_debug_section(name)) continue;
     const Elf_Data* raw = elf_rawdata(section, nullptr);
     if (raw != nullptr && raw->d_buf != nullptr)
       out += std::min(unpacked_bytes(section, header, name, *raw), max_binary_bytes() + 1);
@@ -341,8 +345,39 @@ uint64_t max_section_bytes_of(const ElfImage& image) {
 }  // namespace
 
 File::Opened File::open_elf(const ElfImage& image) {
-  Opened out{OwnedFd(::fcntl(image.file().fd.get(), F_DUPFD_CLOEXEC, 0))};
+  Opened out{.fd = OwnedFd(::fcntl(image.file().fd.get(), F_DUPFD_CLOEXEC, 0))};
   if (out.fd.valid()) out.elf = elf_begin(out.fd.get(), ELF_C_READ, nullptr);
+  return out;
+}
+
+// Gives the sections that libelf may not be able to decompress their content, in its memory. Returns false if that of
+// one is malformed, or compressed in a way that nobody here knows. read_sections() has told how much they take.
+bool File::unpack(Opened& opened) {
+  size_t names = 0;
+  if (elf_getshdrstrndx(opened.elf, &names) != 0) return true;
+  bool out = true;
+  for (Elf_Scn* section = elf_nextscn(opened.elf, nullptr); section != nullptr;
+       section = elf_nextscn(opened.elf, section)) {
+    GElf_Shdr header;
+    GElf_Chdr packed;
+    if (gelf_getshdr(section, &header) == nullptr || (header.sh_flags & SHF_COMPRESSED) == 0) continue;
+    if (!is_debug_section(elf_strptr(opened.elf, names, header.sh_name))) continue;
+    if (gelf_getchdr(section, &packed) == nullptr || packed.ch_type == ELFCOMPRESS_ZLIB) continue;
+    std::optional<std::string> content = unpack_zstd(opened.elf, section);
+    Elf_Data* data = content ? elf_getdata(section, nullptr) : nullptr;
+    Elf_Data* raw = content ? elf_rawdata(section, nullptr) : nullptr;
+    header.sh_flags &= ~static_cast<uint64_t>(SHF_COMPRESSED);
+    header.sh_size = content ? content->size() : 0;
+    if (data == nullptr || raw == nullptr || gelf_update_shdr(section, &header) == 0) {
+      out = false;
+      continue;
+    }
+    std::string& kept = opened.unpacked.emplace_back(std::move(*content));
+    for (Elf_Data* each : {data, raw}) {
+      each->d_buf = kept.data();
+      each->d_size = kept.size();
+    }
+  }
   return out;
 }
 
@@ -380,7 +415,13 @@ Result<std::unique_ptr<File>> File::open(const ElfImage& image, const std::vecto
     file->max_bytes_ = std::min(file->max_bytes_, max_bytes_of(image) + (separate ? max_bytes_of(*separate) : 0));
   const uint64_t most = std::min(file->max_bytes_, max_section_bytes_of(separate ? *separate : image));
   if (file->memory_bytes_ > most) return takes_too_much_memory("the debug information of " + file->path_);
-  if (elf != nullptr) file->dwarf_ = file->begin(file->debug_.elf != nullptr ? file->debug_ : file->code_);
+  Opened& opened = file->debug_.elf != nullptr ? file->debug_ : file->code_;
+  if (elf != nullptr) {
+    if (!unpack(opened))
+      return fail("the debug information of " + file->path_ + " is malformed, or not compressed by zlib or zstd",
+                  kRefusedFile);
+    file->dwarf_ = file->begin(opened);
+  }
   if (file->dwarf_ == nullptr)
     return fail("cannot read the debug information of " + file->path_ + ": " + dwarf_errmsg(-1));
   if (!has_terminated_strings(dwarf_getelf(file->dwarf_)))
@@ -432,6 +473,8 @@ void File::add_supplement(const std::vector<std::string>& debug_directories) {
     const Result<ElfImage> image = ElfImage::open(path);
     if (!image || image->build_id() != build_id || !has_debug_info(*image)) continue;
     supplement_ = open_elf(*image);
+    if (supplement_.elf != nullptr && read_sections(supplement_.elf) <= max_section_bytes_of(*image))
+      unpack(supplement_);
     max_bytes_ = std::min(max_binary_bytes(), max_bytes_ + max_bytes_of(*image));
     supplement_dwarf_ = begin_dwarf(supplement_.elf);
     if (supplement_dwarf_ != nullptr) disk_bytes_ += debug_bytes_of(image->file());

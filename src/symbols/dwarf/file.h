@@ -8,6 +8,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <deque>
 #include <map>
 #include <memory>
 #include <optional>
@@ -170,8 +171,10 @@ class File {
  private:
   struct Opened {
     OwnedFd fd;
+    std::deque<std::string> unpacked = {};  // contents of sections, which `elf` refers to
     Elf* elf = nullptr;
   };
+  static bool unpack(Opened& opened);
   File() = default;
   static Opened open_elf(const ElfImage& image);
   std::vector<std::shared_ptr<Dwarf_Frame>> frames_at(uint64_t address);
