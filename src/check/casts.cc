@@ -1,5 +1,7 @@
 #include "check/casts.h"
 
+#include <optional>
+
 #include "check/fold_constants.h"
 #include "check/type_rules.h"
 
@@ -30,6 +32,21 @@ bool can_cast(const types::Type& from, const types::Type& to) {
   return from.kind == to.kind && types::is_struct_like(from) && from.members.size() == to.members.size();
 }
 
+// The address space of what lies behind a pointer: `p->member[i].other`, `*p`; nullopt for what does not.
+std::optional<types::AddressSpace> space_behind_pointer(const Facts& facts, ExprId id) {
+  for (;;) {
+    ExprId base;
+    const auto* unary = facts.ast().get<syntax::Unary>(id);
+    if (const auto* access = facts.ast().get<syntax::Access>(id)) base = access->base;
+    if (const auto* index = facts.ast().get<syntax::Index>(id)) base = index->base;
+    if (unary && unary->op == syntax::UnaryOp::kDereference) base = unary->operand;
+    if (!base || !facts.type(base)) return std::nullopt;
+    const types::Type& type = facts.type_of(facts.type(base));
+    if (type.kind == Kind::kPointer) return type.space;
+    id = base;
+  }
+}
+
 }  // namespace
 
 TypeId Casts::cast(ExprId id, const syntax::Cast& node) {
@@ -43,6 +60,11 @@ TypeId Casts::cast(ExprId id, const syntax::Cast& node) {
   // `(int8[])e` takes as many elements as `e` has bytes.
   if (target.kind == Kind::kArray && target.count == 0 && facts_.type_of(target.element).size_bytes > 0)
     to = facts_.types().array(target.element, source_type.size_bytes / facts_.type_of(target.element).size_bytes);
+  // As in C, an array stands for its address.
+  const bool is_array = source_type.kind == Kind::kArray || source_type.kind == Kind::kString;
+  const auto space =
+      is_array && target.kind == Kind::kPointer ? space_behind_pointer(facts_, node.operand) : std::nullopt;
+  if (space) return facts_.types().pointer(target.element, *space);
   if (!can_cast(source_type, target)) {
     reporter_.error("bad-cast", facts_.span(id), facts_.show(from) + " cannot be cast to " + facts_.show(to));
     return {};
