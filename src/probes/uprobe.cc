@@ -32,6 +32,7 @@
 #include <set>
 
 #include "base/strings.h"
+#include "base/untrusted_file.h"
 #include "load/machine.h"
 #include "probes/common.h"
 #include "probes/program_types.h"
@@ -40,6 +41,7 @@
 #include "probes/uprobe_list.h"
 #include "probes/user_function.h"
 #include "symbols/elf_image.h"
+#include "symbols/needed.h"
 #include "symbols/returns.h"
 #include "symbols/symbols.h"
 #include "symbols/unwind.h"
@@ -577,6 +579,19 @@ class Binder {
     return out_.size() > before;
   }
 
+  // The library with the function that a file of its own had before, or that the program calls: since glibc 2.34,
+  // libpthread.so.0 is empty, and libc.so.6 has its functions. "" if there is none.
+  std::string library_with_function() {
+    constexpr size_t kMostFiles = 32;
+    if (request_.symbols == nullptr || is_in_process_root(path_)) return "";
+    const std::vector<std::string> files = symbols::needed_files(path_);
+    for (size_t i = 1; i < std::min(files.size(), kMostFiles); ++i) {
+      const auto file = request_.symbols->elf_file(files[i]);
+      if (file && (*file)->find_function(pattern_.text)) return files[i];
+    }
+    return "";
+  }
+
   void suggest(const symbols::ElfFile& file) {
     if (const auto made = made_of(file, pattern_.text); !made.empty() && !has_wildcard(pattern_.text)) {
       constexpr size_t kMostNames = 4;
@@ -587,6 +602,11 @@ class Binder {
           request_, "no-such-function",
           fmt::format("{} has no function `{}`: the compiler has made {} of it", path_, pattern_.text, names),
           fmt::format("name them, or `{}.*`; their arguments are others", pattern_.text));
+      return;
+    }
+    if (const std::string library = library_with_function(); !library.empty()) {
+      report_unavailable(request_, "no-such-function", fmt::format("{} has no function `{}`", path_, pattern_.text),
+                         fmt::format("{} has it", library));
       return;
     }
     const std::string near = nearest_function(file, pattern_);
