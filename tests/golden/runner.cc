@@ -3,9 +3,7 @@
 //   golden_runner --all               all of tests/golden, language, live and scripts, from the repository's root
 //   golden_runner --simulated         tests/golden and tests/language on the simulator alone
 //   golden_runner PATH...             files, or folders of them
-//   golden_runner --emulated PATH...  on another kernel in an emulator: live tests have four times their time limits,
-//   and
-//                                     are skipped if they fail where espy says that the kernel lacks something
+//   golden_runner --emulated PATH...  in an emulator: live tests have four times their time limits
 //   golden_runner --bless [PATH...]   rewrites the goldens' expectations with what comes out now
 //
 // Each golden runs in the simulator, and, where nothing has to be fired, again on this kernel through build/espy.

@@ -19,7 +19,7 @@ struct Places {
   std::string espy;           // the program for live runs; empty: none
   std::string no_live;        // why the real kernel cannot be used; empty: it can
   bool is_simulated = false;  // the real kernel is not asked for
-  bool is_emulated = false;   // live tests may take longer, and be of what this kernel lacks
+  bool is_emulated = false;   // live tests may take longer
 };
 
 // On the simulator. With `bless`, writes what came out into the case instead of judging.

@@ -2,12 +2,10 @@
 
 #include <fmt/format.h>
 #include <sys/stat.h>
-#include <sys/utsname.h>
 #include <unistd.h>
 
 #include <cstdlib>
 #include <filesystem>
-#include <regex>
 
 #include "base/fd.h"
 #include "golden/support/child.h"
@@ -56,24 +54,6 @@ std::string failed_checks(const LiveCase& c, const Environment& environment, con
   return out;
 }
 
-// Linux 7.2 preempts threads within a probe, and skips probes on their CPU until they go on.
-bool missed_while_preempted(const Outcome& outcome) {
-  utsname system = {};
-  ::uname(&system);
-  return std::atoi(system.release) >= 7 &&
-         outcome.err.find("or while one was preempted there, were skipped") != std::string::npos;
-}
-
-// What espy says that the kernel lacks; "" if nothing.
-std::string lacking(const Outcome& outcome) {
-  static const std::regex kSentence(R"(this kernel (lacks|has no|cannot|does not) [^\n[]*[^\n[ ])");
-  std::smatch found;
-  for (const std::string* said : {&outcome.err, &outcome.out})
-    if (std::regex_search(*said, found, kSentence)) return found.str();
-  if (missed_while_preempted(outcome)) return "this kernel preempts probes, and skipped others meanwhile";
-  return "";
-}
-
 }  // namespace
 
 Judgement run_live_test(const std::string& path, const Places& places) {
@@ -101,7 +81,6 @@ Judgement run_live_test(const std::string& path, const Places& places) {
   const std::string trouble =
       outcome.timed_out ? "it did not end\n" : unmet_demands(*c, outcome) + failed_checks(*c, environment, places);
   if (trouble.empty()) return {};
-  if (const std::string lack = lacking(outcome); places.is_emulated && !lack.empty()) return {Verdict::kSkipped, lack};
   return {Verdict::kFailed, trouble + "stdout:\n" + outcome.out + "stderr:\n" + outcome.err};
 }
 

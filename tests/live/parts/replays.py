@@ -192,12 +192,13 @@ def recorded():
 def killed(times, arguments):
     """A recording that is killed at a random moment is readable. `arguments`: more of the recorder."""
     seen = 0
+    chance = random.Random(1)
     for i in range(times):
         recording = f"{SCRATCH}/killed{i}.rec"
         load = subprocess.Popen(["bash", "-c", "while :; do read -r line < /etc/passwd; done"])
         run = Run(f"killed{i}", ["record", "-p", str(load.pid), "-o", recording, *arguments, OPEN])
         run.wait_until_attached()
-        time.sleep(random.uniform(0, 1.5))
+        time.sleep(chance.uniform(0, 1.5))
         run.process.kill()
         run.process.wait()
         load.kill()
@@ -215,9 +216,10 @@ def damaged():
     subprocess.run([ESPY, "record", "-q", "-o", recording, "-c", "cat /etc/passwd", OPEN], check=True, stdout=subprocess.DEVNULL)
     with open(recording, "rb") as whole:
         content = whole.read()
-    for at in random.sample(range(len(content)), 60):
+    chance = random.Random(2)
+    for at in chance.sample(range(len(content)), 60):
         with open(copy, "wb") as out:
-            out.write(content[:at] + bytes([content[at] ^ random.randint(1, 255)]) + content[at + 1 :])
+            out.write(content[:at] + bytes([content[at] ^ chance.randint(1, 255)]) + content[at + 1 :])
         again = replayed(copy, OPEN + " { @ = count(); }")
         if again.returncode not in (0, 1) or (again.returncode == 1 and not again.stderr.startswith(b"espy: ")):
             sys.exit(f"replays: byte {at}: {again.returncode} {again.stderr}")
