@@ -89,8 +89,10 @@ ScriptProblem unknown_feature(kernel::Feature feature) {
   const auto rows = kernel::feature_rows();
   const auto row = std::ranges::find(rows, feature, &kernel::FeatureRow::feature);
   return {"",
-          fmt::format("whether that kernel has `{}` is not known: the snapshot was taken without the rights to try it",
-                      row->name),
+          fmt::format(
+              "whether that kernel has `{}` is not known: the snapshot was taken without the rights to try it, or by "
+              "an espy that did not ask for it",
+              row->name),
           "", "", true};
 }
 

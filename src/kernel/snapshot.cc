@@ -16,6 +16,7 @@
 #include "kernel/dangerous_functions.h"
 #include "kernel/functions.h"
 #include "kernel/lockdown.h"
+#include "kernel/recorded.h"
 #include "kernel/tar.h"
 #include "kernel/tracefs.h"
 
@@ -77,7 +78,7 @@ class SnapshotWriter {
       // A trial that fails tells nothing if it lacked rights.
       const bool is_unknown = !is_found && (!may_try(row) || (row.needs_admin && trial_ != Trial::kAll));
       unknown += is_unknown ? 1 : 0;
-      if (is_unknown || is_found) features += fmt::format("{}{}\n", row.name, is_unknown ? " unknown" : "");
+      features += fmt::format("{}{}\n", row.name, is_unknown ? " unknown" : is_found ? "" : " absent");
     }
     if (unknown > 0)
       reasons_.push_back(fmt::format("{} of {} features of BPF, such as {}", unknown, feature_rows().size(),
@@ -199,16 +200,13 @@ Result<Snapshot> Snapshot::of(const std::string& path) {
   return out;
 }
 
+Result<std::unique_ptr<Kernel>> Snapshot::kernel(const std::function<bool(Feature)>& assume) const {
+  return is_file() ? open_snapshot(directory_, assume) : open_recorded_kernel(directory_, assume);
+}
+
 Result<std::vector<Feature>> Snapshot::unknown_features() const {
-  // Names of features, the unknown ones followed by that word.
-  constexpr std::string_view kUnknown = " unknown";
-  const std::string features = TRY(read_file(directory_ + "/features"));
-  std::vector<Feature> out;
-  for (const std::string_view line : split(features, '\n')) {
-    if (!line.ends_with(kUnknown)) continue;
-    if (const auto feature = find_feature(line.substr(0, line.size() - kUnknown.size()))) out.push_back(*feature);
-  }
-  return out;
+  const RecordedFeatures features = TRY(read_recorded_features(directory_ + "/features", is_file()));
+  return std::vector<Feature>(features.unknown.begin(), features.unknown.end());
 }
 
 }  // namespace espy::kernel

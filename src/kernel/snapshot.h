@@ -36,12 +36,11 @@ class Snapshot {
   // The features that the kernel may have or lack.
   Result<std::vector<Feature>> unknown_features() const;
   // `assume`: see open_recorded_kernel().
-  Result<std::unique_ptr<Kernel>> kernel(const std::function<bool(Feature)>& assume = {}) const {
-    return open_recorded_kernel(directory_, assume);
-  }
+  Result<std::unique_ptr<Kernel>> kernel(const std::function<bool(Feature)>& assume = {}) const;
 
  private:
   Snapshot() = default;
+  bool is_file() const { return unpacked_.has_value(); }
 
   std::optional<ScratchDirectory> unpacked_;
   std::string directory_;
