@@ -278,7 +278,8 @@ Status check_combination(const Options& options) {
   const Operands operands = options.command->operands;
   const bool replaces_names = options.own && options.own->replaces_names();
   if (operands == Operands::kNames && options.names.empty() && !replaces_names)
-    return fail("there is nothing to look at", 0, "espy info vfs_read, espy trace 'vfs_read(count > 100, count)'");
+    return fail("there is nothing to look at", 0,
+                options.command->usage.empty() ? "" : fmt::format("espy {}", options.command->usage.front()));
   if (operands == Operands::kScript && !options.tool && !options.program_text && !options.file)
     return fail("there is no program to run", 0, "espy -e 'begin { printf(\"hello\\n\"); }', or espy FILE");
   return {};
