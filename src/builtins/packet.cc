@@ -3,6 +3,8 @@
 // The format is pcap with nanoseconds: a file header of 24 bytes; for each packet, a header of 16 bytes and the
 // captured bytes.
 #include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -11,6 +13,7 @@
 
 #include "base/clock.h"
 #include "base/fd.h"
+#include "base/output_file.h"
 #include "builtins/common.h"
 #include "runtime/handler_context.h"
 
@@ -104,12 +107,23 @@ std::string_view bytes_of(const EventRecord& event, size_t index) {
                           : std::string_view(record + field.offset_bytes + 4, offset_and_length[0]);
 }
 
-// Appends `packet` to the file whole, or not at all: readers of pcap find nothing behind a part of one. Returns 0 or
-// errno.
-int append_packet(const std::string& path, std::string_view packet) {
-  const OwnedFd file(::open(path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600));
-  if (!file.valid()) return errno;
-  const off_t end = ::lseek(file.get(), 0, SEEK_END);
+// Whether the file begins as one of packets that skboutput() writes. Packets come from other machines: they are not
+// appended to a file that means something else by its lines.
+bool has_header(int file) {
+  FileHeader found;
+  const FileHeader own;
+  return ::pread(file, &found, sizeof(found), 0) == sizeof(found) && found.magic == own.magic &&
+         found.link_type == own.link_type;
+}
+
+// Appends `packet` to the file whole, or not at all: readers of pcap find nothing behind a part of one.
+Status append_packet(const std::string& path, std::string_view packet) {
+  struct stat state = {};
+  const bool is_stream = ::stat(path.c_str(), &state) == 0 && !S_ISREG(state.st_mode);
+  const OwnedFd file = TRY(open_output(path, (is_stream ? O_WRONLY : O_RDWR) | O_CREAT | O_APPEND, 0600));
+  const off_t end = is_stream ? -1 : ::lseek(file.get(), 0, SEEK_END);
+  if (end > 0 && !has_header(file.get()))
+    return fail(fmt::format("cannot write to {}: it has something else than packets of skboutput()", path));
   std::string out;
   if (end == 0) {
     const FileHeader header;
@@ -117,9 +131,8 @@ int append_packet(const std::string& path, std::string_view packet) {
   }
   out.append(packet);
   const Status written = write_all(file.get(), out);
-  if (written) return 0;
-  if (end >= 0 && ::ftruncate(file.get(), end) < 0) return errno;
-  return written.error().code;
+  if (!written && end >= 0 && ::ftruncate(file.get(), end) < 0) return fail_errno("cannot write to " + path, errno);
+  return written ? Status() : fail_errno("cannot write to " + path, written.error().code);
 }
 
 // Appends to an existing file.
@@ -133,13 +146,14 @@ void handle_skboutput(EventRecord& event) {
                             static_cast<uint32_t>(event.integer(1))};
   std::string packet(reinterpret_cast<const char*>(&header), sizeof(header));
   packet.append(bytes);
-  if (const int code = append_packet(path, packet); code != 0)
-    event.context().sink().message("runtime_error", "cannot write `" + path + "`: " + std::strerror(code), "", 0, 0, 0);
+  if (const Status done = append_packet(path, packet); !done)
+    event.context().sink().message("runtime_error", done.error().message, "", 0, 0, 0);
 }
 
 constexpr spec::Builtin kRows[] = {
     {.sig = "uint32 skboutput(literal string path, pointer packet, int length, int offset)",
-     .doc = "Appends a packet, a `struct sk_buff *`, to a pcap file: at most `length` bytes, from `offset` of its "
+     .doc = "Appends a packet, a `struct sk_buff *`, to a pcap file that it has made: at most `length` bytes, from "
+            "`offset` of its "
             "data, where its IP header begins: the file is one of packets without link layer headers. Only the "
             "packet's linear part is captured.",
      .check = check_skboutput,

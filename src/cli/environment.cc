@@ -233,8 +233,9 @@ std::string_view resource_hint(int code) {
     case EMFILE: return "`ulimit -n` shows how many files may be open; root, and CAP_SYS_RESOURCE, may raise it";
     case ENFILE: return "`sysctl fs.file-max` shows how many files may be open on this machine";
     case ENOMEM:
-      return "`ulimit -v` shows the limit of the address space, if there is one; smaller max_map_keys, perf_rb_pages "
-             "and unwind_table_rows take less";
+      return "`ulimit -v` shows the limit of the address space, memory.max of the cgroup (MemoryMax in systemd) that "
+             "of "
+             "the memory; smaller max_map_keys, perf_rb_pages and unwind_table_rows take less";
     case EAGAIN: return "`ulimit -u` shows how many processes may run, `ulimit -l` how much memory may be locked";
     case ENOSPC: return "`df` shows which file system is full";
     default: return "";

@@ -18,6 +18,7 @@
 #include <utility>
 
 #include "base/fd.h"
+#include "base/output_file.h"
 #include "base/printable.h"
 #include "base/progress.h"
 #include "base/strings.h"
@@ -228,8 +229,7 @@ Result<Output> open_output(const Options& options, const check::Checked& checked
                 "name a file with -o, or redirect the output");
   if (options.output_file) {
     const std::string file = options.session.is_dry_run ? "/dev/null" : *options.output_file;
-    out.file = OwnedFd(::open(file.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644));
-    if (!out.file.valid()) return fail_errno("cannot write to " + file, errno);
+    out.file = TRY(espy::open_output(file, O_WRONLY | O_CREAT | O_TRUNC, 0644));
     fd = out.file.get();
   }
   out.writer = std::make_unique<output::Writer>(fd, options.buffering);

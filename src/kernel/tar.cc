@@ -12,6 +12,7 @@
 #include <cstring>
 #include <utility>
 
+#include "base/end_request.h"
 #include "base/untrusted_file.h"
 
 namespace espy::kernel {
@@ -21,7 +22,9 @@ namespace {
 constexpr size_t kBlockBytes = 512;
 constexpr size_t kNameBytes = 100, kPrefixBytes = 155;
 constexpr uint64_t kMaxArchiveBytes = 256 << 20;
-constexpr uint32_t kMaxFiles = 100'000;
+constexpr uint32_t kMaxFiles = 20'000;  // a kernel has some thousands
+constexpr int kMaxParts = 8;            // of a path
+constexpr uint64_t kMaxSeconds = 20;
 
 // The header of a file, in a block. Numbers are octal text.
 struct TarHeader {
@@ -63,15 +66,16 @@ std::optional<uint64_t> octal(std::string_view text) {
 
 uint64_t padding_after(uint64_t size_bytes) { return (kBlockBytes - size_bytes % kBlockBytes) % kBlockBytes; }
 
-// Relative, without empty components, "." and "..".
+// Relative, not deep, without empty components, "." and "..".
 bool is_plain(std::string_view path) {
-  while (true) {
+  for (int parts = 1; parts <= kMaxParts; ++parts) {
     const size_t slash = path.find('/');
     const std::string_view part = path.substr(0, slash);
     if (part.empty() || part == "." || part == "..") return false;
     if (slash == path.npos) return true;
     path.remove_prefix(slash + 1);
   }
+  return false;
 }
 
 class Unpacker {
@@ -80,11 +84,13 @@ class Unpacker {
       : path_(path), stream_(stream), directory_(directory), left_bytes_(limit_bytes) {}
 
   Status run() {
+    const uint64_t until_ns = monotonic_ns() + kMaxSeconds * 1'000'000'000;
     for (uint32_t files = 0;; ++files) {
       TarHeader header;
       TRY_STATUS(read(&header, sizeof(header)));
       if (header.name[0] == '\0') return {};  // the first of the two blocks that end an archive
-      if (files == kMaxFiles) return damaged("too many files");
+      if (files == kMaxFiles) return damaged(fmt::format("it has more than {} files", kMaxFiles));
+      if (monotonic_ns() > until_ns) return damaged(fmt::format("it takes more than {} s to unpack", kMaxSeconds));
       TRY_STATUS(unpack(header));
     }
   }

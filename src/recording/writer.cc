@@ -7,14 +7,13 @@
 #include <cerrno>
 #include <cstring>
 
+#include "base/output_file.h"
 #include "recording/encoding.h"
 
 namespace espy::recording {
 
 Result<Writer> Writer::create(const std::string& path, const Description& description) {
-  OwnedFd file(::open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600));
-  if (!file.valid()) return fail_errno("cannot write to " + path, errno);
-  return begin(std::move(file), path, description);
+  return begin(TRY(open_output(path, O_WRONLY | O_CREAT | O_TRUNC, 0600)), path, description);
 }
 
 Result<Writer> Writer::begin(OwnedFd file, const std::string& path, const Description& description) {

@@ -9,6 +9,7 @@
 #include <cstdio>
 #include <cstdlib>
 
+#include "base/output_file.h"
 #include "base/printable.h"
 #include "cli/command.h"
 
@@ -28,8 +29,7 @@ Result<std::vector<std::string>> write_to_output(const Options& options, kernel:
       return fail("a snapshot is a compressed file, which a terminal cannot show", 0, "`espy snapshot > KERNEL`");
     return kernel::write_snapshot(kernel, STDOUT_FILENO, trial);
   }
-  const OwnedFd file(::open(options.output_file->c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644));
-  if (!file.valid()) return fail_errno("cannot open " + *options.output_file, errno);
+  const OwnedFd file = TRY(open_output(*options.output_file, O_WRONLY | O_CREAT | O_TRUNC, 0644));
   return kernel::write_snapshot(kernel, file.get(), trial);
 }
 
