@@ -8,7 +8,8 @@
 // `lower_update` so. Sums and counts are then added atomically. A minimum or maximum is exchanged, and what is to be
 // set as a whole is marked as being set meanwhile; a thread that comes then is counted as lost.
 //
-// Limits: all values are 64 bits wide and wrap around; a histogram counts each value in one bucket, whose bounds are
+// Limits: all values are 64 bits wide. Where a sum wraps around on its CPU, that is counted; the total of several CPUs
+// wraps around without a sign of it. A histogram counts each value in one bucket, whose bounds are
 // fixed when the script is compiled. How values are merged: output/merge.cc.
 #include <time.h>
 
@@ -45,22 +46,42 @@ void add_to(Lowering& lowering, ValueId address, int64_t offset, ValueId value, 
   }
 }
 
+// One thread may preempt another between two instructions. Linux before 5.12 has no atomic exchange, and preempts no
+// program.
+bool may_exchange(Lowering& lowering) { return lowering.kernel().has(kernel::Feature::kAtomicFetch); }
+
+// Emits word += value, and counts where the sum wraps around: no sum of two numbers of one sign has the other sign, and
+// none of two without signs is less than one of them.
+void add_to_sum(Lowering& lowering, ValueId address, int64_t offset, ValueId value, bool is_signed, bool is_atomic) {
+  ir::Builder& ir = lowering.ir();
+  if (is_atomic && !may_exchange(lowering)) return ir.atomic_add(8, address, value, offset);
+  const ValueId old =
+      is_atomic ? ir.atomic(Op::k_atomic_fetch_add, 8, address, {value}, offset) : ir.load(8, address, offset);
+  const ValueId sum = ir.binary(Op::k_add, old, value);
+  if (!is_atomic) ir.store(8, address, sum, offset);
+  const auto count = [&] {
+    lowering.count_loss(program::LossKind::kValue,
+                        "values of sum(), avg(), stats() and tseries() made a sum exceed 64 bits, which wraps around");
+  };
+  if (!is_signed) return lowering.when(Condition::ult, sum, old, count);
+  const ValueId signs = ir.binary(Op::k_and, ir.binary(Op::k_xor, old, sum), ir.binary(Op::k_xor, value, sum));
+  lowering.when(Condition::slt, signs, ir.constant(0), count);
+}
+
 void update_count(Lowering& lowering, const CallSite&, ValueId address, bool is_atomic) {
   add_to(lowering, address, 0, lowering.ir().constant(1), is_atomic);
 }
 
 void update_sum(Lowering& lowering, const CallSite& call, ValueId address, bool is_atomic) {
-  add_to(lowering, address, 0, lowering.scalar(call.arguments[0]), is_atomic);
+  const ValueId value = lowering.scalar(call.arguments[0]);
+  const bool is_signed = lowering.types()[lowering.type(call.expr)].is_signed;
+  add_to_sum(lowering, address, 0, lowering.opaque_copy(value), is_signed, is_atomic);
 }
 
 void update_stats(Lowering& lowering, const CallSite& call, ValueId address, bool is_atomic) {
-  add_to(lowering, address, 0, lowering.scalar(call.arguments[0]), is_atomic);
+  update_sum(lowering, call, address, is_atomic);
   add_to(lowering, address, kSecondWord, lowering.ir().constant(1), is_atomic);
 }
-
-// One thread may preempt another between two instructions. Linux before 5.12 has no atomic exchange, and preempts no
-// program.
-bool may_exchange(Lowering& lowering) { return lowering.kernel().has(kernel::Feature::kAtomicFetch); }
 
 void lose_to_other_thread(Lowering& lowering) {
   lowering.count_loss(program::LossKind::kUpdate,
@@ -319,7 +340,7 @@ void update_slot(Lowering& lowering, ValueId slot, ValueId value, ValueId now, c
   const Condition better = better_extreme(kind == Kind::kMax, type.is_signed);
   switch (kind) {
     case Kind::kSum:
-    case Kind::kAvg: add_to(lowering, slot, kSlotValue, value, is_atomic); break;
+    case Kind::kAvg: add_to_sum(lowering, slot, kSlotValue, value, type.is_signed, is_atomic); break;
     case Kind::kMin:
     case Kind::kMax:
       if (is_atomic && may_exchange(lowering))

@@ -23,7 +23,8 @@ constexpr LossName kLossNames[] = {
     {"cut strings", "cut_strings", "strings were cut"},
     {"failed reads", "failed_reads", "reads of memory failed"},
     {"cut loops", "cut_loops", "loops were cut short"},
-    {"bad values", "bad_values", "divisions by zero or indexes outside of an array gave fixed values"},
+    {"bad values", "bad_values",
+     "values were out of range: divisions by zero, indexes outside of an array, sums beyond 64 bits"},
 };
 static_assert(std::size(kLossNames) == kLossKinds);
 
