@@ -78,12 +78,6 @@ TypeId Constants::offset(ExprId id, const Offsetof& node) {
   return facts_.types().uint64();
 }
 
-TypeId Constants::typeinfo(ExprId id) {
-  reporter_.error("no-value", facts_.span(id), "`typeinfo` has members, but no value of its own",
-                  "ask for `.base_type`, `.full_type` or `.btf_id`");
-  return {};
-}
-
 TypeId Constants::type_property(ExprId id, const Typeinfo& node, const std::string& name, Span at) {
   const TypeId found = operand_type(node.operand);
   if (!found) return {};

@@ -31,8 +31,7 @@ class Constants {
   TypeId positional_count(ExprId id);
   TypeId size(ExprId id, const syntax::Sizeof& node);
   TypeId offset(ExprId id, const syntax::Offsetof& node);
-  // typeinfo(x) alone, which is an error, and typeinfo(x).NAME.
-  TypeId typeinfo(ExprId id);
+  // typeinfo(x).NAME
   TypeId type_property(ExprId id, const syntax::Typeinfo& node, const std::string& name, Span name_span);
   TypeId comptime(ExprId id, const syntax::Comptime& node);
   TypeId type_expression(const syntax::TypeExpr& node);

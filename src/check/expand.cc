@@ -179,11 +179,50 @@ class Expander {
         if (macro && takes(*macro, 0)) expand(id, *macro, {});
       }
     }
+    give_values_to_typeinfos(in_macros);
   }
 
  private:
   // Each use of an argument is a copy of it, so that calls in arguments of calls multiply.
   static constexpr size_t kMostCopies = 1 << 17;
+
+  // Two that are compared are so by their full types, which are constants. Any other of which no member is asked for is
+  // a record of all.
+  void give_values_to_typeinfos(const std::set<ExprId>& in_macros) {
+    const size_t count = ast_.exprs.size();
+    std::set<ExprId> asked;
+    for (uint32_t i = 0; i < count; ++i) {
+      const ExprId id{i};
+      if (const auto* access = ast_.get<Access>(id)) asked.insert(access->base);
+      const auto* compared = ast_.get<Binary>(id);
+      if (compared == nullptr || in_macros.contains(id)) continue;
+      const bool is_equality = compared->op == BinaryOp::kEqual || compared->op == BinaryOp::kNotEqual;
+      const ExprId left = compared->left, right = compared->right;
+      if (!is_equality || !ast_.get<Typeinfo>(left) || !ast_.get<Typeinfo>(right)) continue;
+      asked.insert({left, right});
+      const ExprId of_left = member_of(left, "full_type"), of_right = member_of(right, "full_type");
+      auto& node = std::get<Binary>(ast_.exprs[id].node);
+      node.left = of_left;
+      node.right = of_right;
+    }
+    const Substitution nothing{.is_argument = true};
+    for (uint32_t i = 0; i < count; ++i) {
+      const ExprId id{i};
+      if (!ast_.get<Typeinfo>(id) || asked.contains(id) || in_macros.contains(id) || is_too_long()) continue;
+      Record all;
+      for (const char* name : {"btf_id", "base_type", "full_type"}) {
+        const ExprId question = Copier(ast_, nothing, most_).expr(id);
+        all.names.emplace_back(name);
+        all.values.push_back(member_of(question, name));
+      }
+      ast_.exprs[id].node = std::move(all);
+    }
+  }
+
+  ExprId member_of(ExprId base, std::string name) {
+    const Span span = ast_[base].span;
+    return ast_.exprs.add({span, Access{base, std::move(name), span}});
+  }
 
   bool is_too_long() const { return node_count(ast_) > most_; }
 

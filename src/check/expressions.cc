@@ -49,7 +49,7 @@ TypeId Expressions::dispatch(ExprId id) {
                         [&](const TypeExpr& node) { return to.constants.type_expression(node); },
                         [&](const Sizeof& node) { return to.constants.size(id, node); },
                         [&](const Offsetof& node) { return to.constants.offset(id, node); },
-                        [&](const Typeinfo&) { return to.constants.typeinfo(id); },
+                        [&](const Typeinfo&) { return TypeId(); },  // expand_macros() leaves none without a member
                         [&](const Comptime& node) { return to.constants.comptime(id, node); },
                         [&](const Unary& node) { return to.unary_operators.unary(id, node); },
                         [&](const Binary& node) { return to.binary_operators.binary(id, node); },
