@@ -195,6 +195,7 @@ class Finder {
       TraceProbes one;
       if (entry != entries.end()) add_arguments(one, context_of(provider, entry->second, true));
       if (!leave.empty()) add_result(one, returns, leave.front(), true);
+      if (!leave.empty()) one.has_frames = have_frames(returns, leave, true);
       TraceProbes& group = groups.try_emplace(signature(one, !leave.empty()), one).first->second;
       if (group.why_no_result.empty()) group.why_no_result = one.why_no_result;
       if (groups.size() > kMostSignatures) return {};
@@ -241,7 +242,7 @@ class Finder {
   static std::string sized(const std::string& text) { return fmt::format("{}:{}", text.size(), text); }
 
   std::string signature(const TraceProbes& probes, bool has_leave) {
-    std::string out = fmt::format("{} {}", has_leave, probes.result.is_there());
+    std::string out = fmt::format("{} {} {}", has_leave, probes.result.is_there(), probes.has_frames);
     for (const TraceArgument& each : probes.arguments)
       out += fmt::format(",{} {} {}", sized(types::to_string(e_.types, each.type)), sized(each.name), each.is_readable);
     return out;
@@ -278,6 +279,12 @@ class Finder {
     return address && (*debug)->knows(*address);
   }
 
+  // See TraceProbes. A function that ends in a jump to another one has its frame, and returns by the address.
+  bool have_frames(const spec::Provider& provider, const std::vector<spec::BoundProbe>& returns, bool has_types) {
+    const auto is_at_instruction = [](const spec::BoundProbe& each) { return probes::is_at_return(each.probe); };
+    return std::ranges::all_of(returns, is_at_instruction) && context_of(provider, returns.front(), has_types).frame;
+  }
+
   bool is_unsafe(const spec::BoundProbe& of_return) const {
     return !names_return_ && probes::stops_exceptions(of_return.probe);
   }
@@ -296,6 +303,7 @@ class Finder {
     if (!out.unsafe.empty()) return;
     out.leave = typed_place(provider->name, parts);
     add_result(out, *provider, bound[0], has_types);
+    out.has_frames = have_frames(*provider, bound, has_types);
   }
 
   static tl::unexpected<Error> nothing_there(const std::string& place, const source::Diagnostics& diagnostics) {

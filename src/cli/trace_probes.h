@@ -47,6 +47,9 @@ struct TraceProbes {
   TraceValue result;                  // not there: it returns nothing
   std::string why_no_result = {};     // why a result that there is cannot be read: "`retval` is ..."
   std::string prototype;              // in C; empty: unknown
+  // The stack pointer, the same at the entry and at the return, tells a call from all that it makes. An exception may
+  // leave calls without a return.
+  bool has_frames = false;
   // Functions without `leave`, because a probe of their returns would end the program if an exception passes.
   std::vector<std::string> unsafe = {};
 };

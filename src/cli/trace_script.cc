@@ -470,10 +470,11 @@ class TraceScriptWriter {
 
     Statements emit;
     if (options_.is_ordered) emit.push_back(build_.run(build_.unary(UnaryOp::kPostIncrement, open_of(count_))));
-    if (is_chosen) {
+    const auto choose = [&](bool is_now) {
       const Values key = {build_.name("tid"), variable(depth_name())};
-      emit.push_back(build_.assign(build_.index(build_.map(numbered("@chosen")), key), build_.truth(true)));
-    }
+      return build_.assign(build_.index(build_.map(numbered("@chosen")), key), build_.truth(is_now));
+    };
+    if (is_chosen) emit.push_back(choose(true));
     if (is_root(probes)) append(emit, hold(target, probes));
     if (wants_entry) {
       Values shown = name_of(probes);
@@ -488,7 +489,11 @@ class TraceScriptWriter {
     for (const TraceArgument& argument : probes.arguments)
       if (used.contains("$" + argument.name))
         body.push_back(build_.assign(variable(argument.name), read(argument.value)));
-    if (is_chosen) {
+    if (is_chosen && probes.has_frames) {
+      // An exception leaves calls without a return, whose frames others have later.
+      body.push_back(build_.assign(variable(depth_name()), stack_pointer()));
+      body.push_back(choose(false));
+    } else if (is_chosen) {
       const std::string depths = numbered("@depth");
       body.push_back(build_.run(build_.unary(UnaryOp::kPostIncrement, of_thread(depths))));
       body.push_back(build_.assign(variable(depth_name()), of_thread(depths)));
@@ -514,15 +519,29 @@ class TraceScriptWriter {
     append(emit, release);
     Statements body;
     if (shows_result || is_compared) body.push_back(build_.assign(variable(kResult), read(probes.result)));
-    append(body, is_chosen ? if_chosen(emit) : std::move(emit));
+    append(body, is_chosen ? if_chosen(probes, emit) : std::move(emit));
     add_action(probes.leave, std::move(body));
   }
 
-  // For the returns of the calls that were chosen when they began.
-  Statements if_chosen(const Statements& emit) const {
+  ExprId stack_pointer() const {
+    const kernel::Arch& arch = e_.kernel->arch();
+    return build_.call("reg", {build_.text(kernel::register_name(arch, arch.stack_pointer_offset))});
+  }
+
+  // For the returns of the calls that were chosen when they began. A call is known by its frame or, where that is not
+  // known, by its depth.
+  Statements if_chosen(const TraceProbes& probes, const Statements& emit) const {
     const auto key = [&] { return build_.tuple({build_.name("tid"), variable(depth_name())}); };
     const auto calls = [&] { return build_.map(numbered("@chosen")); };
     Statements then = {run("delete", {calls(), key()})};
+    if (probes.has_frames) {
+      const std::string is_chosen = unused_name("is_chosen");
+      then.insert(then.begin(), build_.assign(variable(is_chosen),
+                                              build_.index(calls(), {build_.name("tid"), variable(depth_name())})));
+      then.push_back(build_.when(variable(is_chosen), emit));
+      return {build_.assign(variable(depth_name()), stack_pointer()),
+              build_.when(build_.call("has_key", {calls(), key()}), std::move(then))};
+    }
     append(then, emit);
     return {build_.assign(variable(depth_name()), of_thread(numbered("@depth"))),
             build_.when(build_.call("has_key", {calls(), key()}), std::move(then)),
@@ -539,11 +558,11 @@ class TraceScriptWriter {
   ExprId open_of(size_t target) const { return of_thread(fmt::format("@open{}", target)); }
 
   // The name of a variable that no argument has.
-  std::string depth_name() const {
-    std::string out = "depth";
+  std::string unused_name(std::string out) const {
     while (std::ranges::find(arguments_, out) != arguments_.end()) out += '_';
     return out;
   }
+  std::string depth_name() const { return unused_name("depth"); }
 
   // Only filters: everything is shown.
   static bool shows_all(const TraceTarget& target) {

@@ -120,6 +120,8 @@ constexpr uint32_t kAttachUprobeSession = 57;  // BPF_TRACE_UPROBE_SESSION
 constexpr std::string_view kAtReturns = " at returns";
 // Whether an exception that passes the function of a probe ends the program: the kernel replaces its return address.
 bool stops_exceptions(const program::Probe& probe);
+// Whether it is at a return instruction.
+bool is_at_return(const program::Probe& probe);
 
 // Returns the request's probes of this provider, or all if there are none. The program of a session serves the probes
 // of two providers, but is attached with the cookies of the entry probes; the kernel passes these to the returns, too.

@@ -763,6 +763,10 @@ bool stops_exceptions(const program::Probe& probe) {
   return probe.provider == kUretprobe.name && probe.number == kStopsExceptions;
 }
 
+bool is_at_return(const program::Probe& probe) {
+  return probe.provider == kUretprobe.name && probe.number == kAtReturnInstruction;
+}
+
 extern const spec::Provider kUprobe = {
     .name = "uprobe",
     .aliases = {"u"},

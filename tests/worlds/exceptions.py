@@ -89,6 +89,16 @@ def named(world):
     check("an exception that passes `tail(int)`" in done.stderr, done.stdout + done.stderr)
 
 
+def chosen(world):
+    """Of calls that a filter chooses, the returns are shown, whatever calls within them had none."""
+    truths = [("nested(mark > 0)", int(TIMES), int(TIMES)), ("nested(mark == 0)", 3 * int(TIMES), 0)]
+    build(world, "g++", "-O1", "-g")
+    for target, entries, returns in truths:
+        done = world.run("trace", "-c", f"./exceptions {TIMES}", "./exceptions:" + target)
+        shown = (len(re.findall(r" nested\(", done.stdout)), len(re.findall(r" nested = ", done.stdout)))
+        check(shown == (entries, returns), f"{target}: {shown}: {done.stdout}{done.stderr}")
+
+
 def panics(world):
     if not shutil.which("rustc"):
         return "no rustc"
@@ -106,7 +116,7 @@ def plain_c(world):
     check("Attached 1 probe" in done.stdout + done.stderr and WARNING not in done.stderr, done.stdout + done.stderr)
 
 
-CASES = [compiled, stripped, named, panics, plain_c]
+CASES = [compiled, stripped, named, chosen, panics, plain_c]
 
 if __name__ == "__main__":
     w.main(CASES, prepare)

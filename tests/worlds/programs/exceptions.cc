@@ -81,6 +81,19 @@ __attribute__((noinline)) int cases(int i) {
   }
 }
 
+// The outermost call catches what passes all others: of these, none returns.
+__attribute__((noinline)) int nested(int depth, int mark) {
+  sink = depth;
+  if (depth == 0) maybe(0);
+  try {
+    nested(depth - 1, 0);
+  } catch (const std::runtime_error&) {
+    if (mark == 0) throw;
+  }
+  sink = mark;
+  return mark;
+}
+
 static std::jmp_buf back;
 
 __attribute__((noinline)) int jumping(int i) {
@@ -106,6 +119,7 @@ int main(int, char** argv) {
     call(returned_tail, [&] { tail(i); });
     call(returned_deep, [&] { deep(i, 3); });
     call(returned_cases, [&] { cases(i); });
+    nested(3, i + 1);
     if (setjmp(back) == 0) {
       jumping(i);
       ++returned_jumping;
