@@ -168,12 +168,20 @@ bool is_truthy(const Type& type) {
   return is_int_like(type) || type.kind == Kind::kPointer || type.kind == Kind::kString;
 }
 
+// Whether one is a pointer and the other an integer of its size. What is a pointer where there is debug information is a
+// number where there is none, such as `retval`, and scripts work with both.
+bool is_address_and_number(const Type& a, const Type& b) {
+  const auto is_number = [](const Type& type) { return type.kind == Kind::kInt && type.size_bytes == 8; };
+  return (a.kind == Kind::kPointer && is_number(b)) || (b.kind == Kind::kPointer && is_number(a));
+}
+
 std::optional<TypeId> unify(Types& types, TypeId a_id, TypeId b_id, bool* loses_sign) {
   if (a_id == b_id || !b_id) return a_id;
   if (!a_id) return b_id;
   const Type& a = types[a_id];
   const Type& b = types[b_id];
   if (same_kind_numbers(a, b)) return unify_integers(types, a_id, b_id, loses_sign);
+  if (is_address_and_number(a, b)) return a.kind == Kind::kInt ? a_id : b_id;
   if (a.kind != b.kind) return std::nullopt;
   switch (a.kind) {
     case Kind::kString:
@@ -220,6 +228,7 @@ bool converts(Types& types, TypeId from_id, TypeId to_id) {
   if (is_int_like(from) && to.kind == Kind::kInt)
     return from.size_bytes < to.size_bytes || (from.size_bytes == to.size_bytes && from.is_signed == to.is_signed) ||
            from.kind == Kind::kBool;
+  if (is_address_and_number(from, to)) return to.kind == Kind::kInt;
   const Kind kind = to.kind;
   const TypeId from_element = from.element, to_element = to.element;
   const auto both = unify(types, from_id, to_id);
@@ -252,16 +261,20 @@ bool Slot::add(Types& types, TypeId value, const Constant& constant, bool is_lit
     refine(types, value);
     return true;
   }
-  if (is_positive && firm && types[firm].kind == Kind::kPointer) return *integer == 0;
+  // A pointer that is compared with numbers is an address.
+  if (is_positive && firm && types[firm].kind == Kind::kPointer) {
+    if (*integer == 0) return true;
+    firm = types.uint64();
+  }
   if (is_positive) {
     if (firm && !is_int_like(types[firm])) return false;
     has_literal = true;
     literal_max = std::max(literal_max, static_cast<uint64_t>(*integer));
   } else {
-    if (has_literal && !is_int_like(types[value])) {
-      if (literal_max != 0 || types[value].kind != Kind::kPointer) return false;
-      has_literal = false;
-    }
+    const bool is_address = types[value].kind == Kind::kPointer;
+    if (has_literal && !is_int_like(types[value]) && !is_address) return false;
+    if (has_literal && is_address && literal_max == 0) has_literal = false;
+    if (has_literal && is_address) value = types.uint64();
     const auto both = unify(types, firm, value, &loses_sign);
     if (!both) return false;
     firm = *both;

@@ -21,8 +21,8 @@ TypeId UnaryOperators::unary(ExprId id, const Unary& node) {
   const TypeId operand = expressions_.read_value(node.operand);
   if (!operand) return {};
   const bool is_not = node.op == UnaryOp::kNot;
-  if (is_not ? !is_truthy(facts_.type_of(operand)) : !is_int_like(facts_.type_of(operand)))
-    return bad_operand(id, node, operand);
+  const bool is_number = is_int_like(facts_.type_of(operand)) || facts_.type_of(operand).kind == Kind::kPointer;
+  if (is_not ? !is_truthy(facts_.type_of(operand)) : !is_number) return bad_operand(id, node, operand);
   if (const auto known = facts_.number(node.operand); known && (is_not || facts_.is_number_literal(node.operand))) {
     const auto folded = fold_unary(node.op, *known);
     if (!folded) {
