@@ -74,6 +74,28 @@ std::optional<TypeId> BinaryOperators::fold_operands(ExprId id, const Binary& no
   return std::nullopt;
 }
 
+// What is not negative is never below zero, and of fewer than 64 bits never equal to a negative number. Comparisons
+// with a `uint64` or a pointer have no sign.
+void BinaryOperators::warn_if_never(const Binary& node, TypeId left, TypeId right) {
+  const bool is_swapped = node.op == BinaryOp::kGreater || (node.op == BinaryOp::kEqual && facts_.integer(node.left));
+  if (node.op != BinaryOp::kLess && node.op != BinaryOp::kGreater && node.op != BinaryOp::kEqual) return;
+  const ExprId value = is_swapped ? node.right : node.left, limit = is_swapped ? node.left : node.right;
+  const types::Type type = facts_.type_of(is_swapped ? right : left);
+  const auto number = facts_.integer(limit);
+  const bool is_pointer = type.kind == Kind::kPointer;
+  const bool is_unsigned = is_pointer || (type.kind == Kind::kInt && !type.is_signed);
+  if (!is_unsigned || !number || facts_.integer(value)) return;
+  const bool is_below = node.op != BinaryOp::kEqual && *number == 0;
+  const bool is_negative = *number < 0 && type.size_bytes < 8 && facts_.type_of(is_swapped ? left : right).is_signed;
+  if (!is_below && !is_negative) return;
+  reporter_.warning("never-true", node.op_span,
+                    "this is never true: " + facts_.show(is_swapped ? right : left) +
+                        (is_pointer ? " has no sign" : " is not negative"),
+                    is_pointer
+                        ? "`is_err(POINTER)` tells whether it is an error of the kernel"
+                        : "`(int" + std::to_string(type.size_bytes * 8) + ")VALUE` takes it for a signed number");
+}
+
 TypeId BinaryOperators::comparison(const Binary& node, TypeId left, TypeId right) {
   const Kind a = facts_.type_of(left).kind;
   const Kind b = facts_.type_of(right).kind;
@@ -81,6 +103,7 @@ TypeId BinaryOperators::comparison(const Binary& node, TypeId left, TypeId right
   const bool a_scalar = is_int_like(facts_.type_of(left)) || a == Kind::kPointer;
   const bool b_scalar = is_int_like(facts_.type_of(right)) || b == Kind::kPointer;
   if (a_scalar && b_scalar) {
+    warn_if_never(node, left, right);
     adapt_literal(node.left, right);
     adapt_literal(node.right, left);
     return facts_.types().bool_type();

@@ -21,6 +21,7 @@ class BinaryOperators {
   void use_func_beside(ExprId value, ExprId other);
   TypeId logical(ExprId id, const syntax::Binary& node);
   TypeId comparison(const syntax::Binary& node, TypeId left, TypeId right);
+  void warn_if_never(const syntax::Binary& node, TypeId left, TypeId right);
   TypeId arithmetic(const syntax::Binary& node, TypeId left, TypeId right);
   // The type of a constant result, invalid with an error if it overflows; nullopt if the result is not constant.
   std::optional<TypeId> fold_operands(ExprId id, const syntax::Binary& node);

@@ -168,8 +168,8 @@ bool is_truthy(const Type& type) {
   return is_int_like(type) || type.kind == Kind::kPointer || type.kind == Kind::kString;
 }
 
-// Whether one is a pointer and the other an integer of its size. What is a pointer where there is debug information is a
-// number where there is none, such as `retval`, and scripts work with both.
+// Whether one is a pointer and the other an integer of its size. What is a pointer where there is debug information is
+// a number where there is none, such as `retval`, and scripts work with both.
 bool is_address_and_number(const Type& a, const Type& b) {
   const auto is_number = [](const Type& type) { return type.kind == Kind::kInt && type.size_bytes == 8; };
   return (a.kind == Kind::kPointer && is_number(b)) || (b.kind == Kind::kPointer && is_number(a));

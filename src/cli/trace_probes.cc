@@ -269,7 +269,13 @@ class Finder {
     out.why_no_result = result->unreadable;
     if (!result->unreadable.empty()) return;
     const bool is_typed = result->recipe.kind == spec::Recipe::Kind::kLocation;
-    if (is_typed || provider.find_type == nullptr || !has_debug_info(bound.probe)) out.result = {"retval"};
+    // Without a type, a number that may be negative, as most results are that are no addresses.
+    if (is_typed || provider.find_type == nullptr || !has_debug_info(bound.probe))
+      out.result = {"retval", "", is_raw_word(*result) ? e_.types.int64() : types::TypeId{}};
+  }
+
+  bool is_raw_word(const spec::ContextField& result) const {
+    return result.recipe.kind == spec::Recipe::Kind::kContext && result.type == e_.types.uint64();
   }
 
   bool has_debug_info(const program::Probe& probe) {

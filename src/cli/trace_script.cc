@@ -433,8 +433,9 @@ class TraceScriptWriter {
     is_pair_ = wants_entry && wants_return;
     if (!target.results.empty() && (is_pair_ || !is_call))
       return fail(fmt::format("`{}`: what is returned is not known yet when a call begins", target.text), 0,
-                  options_.is_graph ? "--when 'return < 0' shows the calls of the first target for which this holds"
-                                    : "compare `return` alone, which shows the returns");
+                  fmt::format("--when '{}' shows the calls of the first target for which this holds; alone, the "
+                              "comparison shows the returns",
+                              target.results.front().text));
     const bool has_filters = !target.filters.empty() && !is_root(probes);  // the root's choose its trees
     const bool is_chosen = wants_return && (has_filters || (options_.is_ordered && count_ > 0));
     counts_calls_ |= is_chosen || options_.is_ordered;
