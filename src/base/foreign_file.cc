@@ -108,12 +108,21 @@ MountNamespace& namespace_of(const std::string& process) {
   return found->second;
 }
 
+// The device of memfd_create(2), which has no mount that a user could make. 0 if there are none.
+uint64_t memory_device() {
+  const OwnedFd file(::memfd_create("espy", MFD_CLOEXEC));
+  struct stat status = {};
+  return file.valid() && ::fstat(file.get(), &status) == 0 ? status.st_dev : 0;
+}
+
 // Espy may be in a container itself, where it does not see the mounts of the host.
 bool leads_to_foreign_mount(const std::string& link, const std::string& process) {
   struct statx status = {};
   if (::statx(AT_FDCWD, link.c_str(), AT_STATX_DONT_SYNC | AT_NO_AUTOMOUNT, STATX_MNT_ID, &status) != 0) return false;
   const uint64_t mount = (status.stx_mask & STATX_MNT_ID) != 0 ? status.stx_mnt_id : 0;
   const uint64_t device = makedev(status.stx_dev_major, status.stx_dev_minor);
+  static const uint64_t memory = memory_device();
+  if (device == memory) return false;
   if (namespace_of(std::string(kOwn)).mounts.has(mount, device, std::string(kOwn))) return false;
   MountNamespace& theirs = namespace_of(process);
   return theirs.is_foreign || !theirs.mounts.has(mount, device, process);
