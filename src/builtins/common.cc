@@ -346,7 +346,8 @@ void remember_process(Lowering& lowering, ValueId pid, source::Span span) {
   ir.store(8, key, pid);
   notify_once(lowering, seen_map(lowering, "seen_processes", 4, kSeenProcesses), key, [&] {
     const Operand process = lowering.scalar_operand(lowering.types().int_type(4, false), pid);
-    lowering.emit_event(runtime::kRememberProcess, {{{}, process}}, span);
+    const Operand now = lowering.scalar_operand(lowering.types().uint64(), ir.call(ir::Helper::ktime_get_ns, {}));
+    lowering.emit_event(runtime::kRememberProcess, {{{}, process}, {{}, now}}, span);
   });
 }
 

@@ -262,7 +262,7 @@ void handle_missing_table(EventRecord& event) {
 }
 
 void handle_remember(EventRecord& event) {
-  event.context().symbols().remember(static_cast<uint32_t>(event.integer(0)));
+  event.context().symbols().remember(static_cast<uint32_t>(event.integer(0)), static_cast<uint64_t>(event.integer(1)));
 }
 
 void handle_mapping(EventRecord& event) {
@@ -301,7 +301,7 @@ constexpr spec::Builtin kRows[] = {
      .lower = lower_ustack,
      .capability = "CAP_SYS_PTRACE",
      .example = "tracepoint:raw_syscalls:sys_enter { @[dw_ustack(3)] = count(); exit(); }"},
-    {.sig = "void __remember_process(int pid)",
+    {.sig = "void __remember_process(int pid, int time)",
      .doc = "Internal: reports a process to the symbolizer before it ends.",
      .handle = handle_remember},
     {.sig = "void __unwind_table_missing(int pid, int pc, int size, int inode, int origin)",

@@ -50,12 +50,13 @@ class StepEmitter {
     const ValueId index = ir().param(0);
     when(Condition::eq, get(UnwindState::kRoot), constant(0), [&] { stop(); });  // a kernel thread
     const ValueId pc = ir().binary(Op::k_sub, get(UnwindState::kIp), get(UnwindState::kIsCaller));
-    const ValueId rule = known_rule(pc, [&] {
+    const ValueId entry = known_rule(pc, [&] {
       when_outside(pc, current_map(), [&] { switch_mapping(pc, index); });
       map_ = current_map();
       return find_rule(pc);
     });
-    store_frame(index);
+    store_frame(index, tag_of(ir().load(8, entry, UnwindRule::kAddress)));
+    const ValueId rule = ir().load(4, entry, UnwindRule::kRule);
     has_link_register() ? move_to_caller_by_link(rule) : move_to_caller(rule);
     ir().ret(0);
   }
@@ -98,12 +99,18 @@ class StepEmitter {
     when(Condition::ne, result, constant(0), failed);
   }
 
-  void store_frame(ValueId index) {
+  ValueId without_tag(ValueId address) { return ir().binary(Op::k_and, address, int64_t{program::kCodeAddress}); }
+  ValueId tag_of(ValueId address) {
+    return ir().binary(Op::k_shl, ir().binary(Op::k_shr, address, program::kCodeTagShift), program::kCodeTagShift);
+  }
+
+  void store_frame(ValueId index, ValueId tag) {
     when(Condition::ult, index, constant(frames_), [&] {
-      const ValueId ip = get(UnwindState::kIp);
+      const ValueId ip = ir().binary(Op::k_or, get(UnwindState::kIp), tag);
       const ValueId at = ir().binary(Op::k_add, state_, ir().binary(Op::k_shl, index, 3));
       ir().store(8, at, ip, UnwindState::kFrames);
       put(UnwindState::kFrameCount, ir().binary(Op::k_add, index, 1));
+      put(UnwindState::kTag, tag);
       const ValueId mixed = ir().binary(Op::k_mul, ir().binary(Op::k_xor, get(UnwindState::kHash), ip), kGoldenRatio);
       put(UnwindState::kHash, ir().binary(Op::k_xor, mixed, ir().binary(Op::k_shr, mixed, 32)));
     });
@@ -146,7 +153,7 @@ class StepEmitter {
       find_mapping(pc);
       // Unwinding stops where nothing is mapped. The first frame is stored even so, since it is where the probe fired.
       when(Condition::eq, ir().load(8, current_map(), UnwindMap::kSize), constant(0), [&] {
-        when(Condition::eq, index, constant(0), [&] { store_frame(index); });
+        when(Condition::eq, index, constant(0), [&] { store_frame(index, constant(0)); });
         stop();
       });
     });
@@ -170,6 +177,7 @@ class StepEmitter {
     const ValueId offset = ir().binary(Op::k_shl, mappings_.page(), page_shift);
     ir().store(8, map_, ir().binary(Op::k_sub, offset, start), UnwindMap::kBias);
     ir().store(8, map_, constant(0), UnwindMap::kFile);  // no table
+    ir().store(8, map_, constant(int64_t{program::kAnonymousCode} << program::kCodeTagShift), UnwindMap::kTag);
     find_key(start, outside);
     ir().store(8, map_, constant(1), UnwindMap::kIsNew);
     put(UnwindState::kHasNew, constant(1));
@@ -182,9 +190,20 @@ class StepEmitter {
   void find_key(ValueId start, BlockId none) {
     const ValueId file = mappings_.file();
     when(
-        Condition::ne, file, constant(0), [&] { mappings_.read_key(file, map_, UnwindMap::kKey, none); },
+        Condition::ne, file, constant(0),
+        [&] {
+          mappings_.read_key(file, map_, UnwindMap::kKey, none);
+          const ValueId mixed = ir().binary(
+              Op::k_mul,
+              ir().binary(Op::k_xor, ir().load(8, map_, UnwindMap::kKey + 8), ir().load(8, map_, UnwindMap::kBias)),
+              static_cast<int64_t>(program::kCodeHashFactor));
+          const ValueId tag =
+              ir().binary(Op::k_add, ir().binary(Op::k_shr, mixed, program::kCodeHashShift), program::kFileCode);
+          ir().store(8, map_, ir().binary(Op::k_shl, tag, program::kCodeTagShift), UnwindMap::kTag);
+        },
         [&] {
           branch_if(Condition::ne, start, get(UnwindState::kVdso), none);
+          ir().store(8, map_, constant(int64_t{program::kVdsoCode} << program::kCodeTagShift), UnwindMap::kTag);
           const auto words = std::bit_cast<program::UnwindFileKey::Words>(program::kUnwindVdso);
           for (size_t i = 0; i < words.size(); ++i)
             ir().store(8, map_, constant(static_cast<int64_t>(words[i])),
@@ -213,7 +232,8 @@ class StepEmitter {
 
   // ---- Tables
 
-  // Emits the lookup of the rule of `pc` in the cache. If it is not there, it becomes what `find` emits.
+  // Emits the lookup of `pc` in the cache. If it is not there, its rule becomes what `find` emits, and its tag that of
+  // map_. Returns the address of the UnwindRule.
   ValueId known_rule(ValueId pc, const std::function<ValueId()>& find) {
     const ValueId mixed = ir().binary(Op::k_mul, pc, kGoldenRatio);
     const ValueId slot = ir().binary(Op::k_shr, mixed, 64 - UnwindRule::kCountShift);
@@ -221,14 +241,14 @@ class StepEmitter {
         ir().binary(Op::k_add, address_of(UnwindState::kRules), ir().binary(Op::k_shl, slot, UnwindRule::kShift));
     const ValueId generation = get(UnwindState::kGeneration, 4);
     const ValueId differs =
-        ir().binary(Op::k_or, ir().binary(Op::k_xor, ir().load(8, entry, UnwindRule::kAddress), pc),
+        ir().binary(Op::k_or, ir().binary(Op::k_xor, without_tag(ir().load(8, entry, UnwindRule::kAddress)), pc),
                     ir().binary(Op::k_xor, ir().load(4, entry, UnwindRule::kGeneration), generation));
     when(Condition::ne, differs, constant(0), [&] {
       ir().store(4, entry, find(), UnwindRule::kRule);
       ir().store(4, entry, generation, UnwindRule::kGeneration);
-      ir().store(8, entry, pc, UnwindRule::kAddress);
+      ir().store(8, entry, ir().binary(Op::k_or, pc, ir().load(8, map_, UnwindMap::kTag)), UnwindRule::kAddress);
     });
-    return ir().load(4, entry, UnwindRule::kRule);
+    return entry;
   }
 
   uint32_t chunk_cells() {

@@ -30,16 +30,17 @@ struct UnwindState {
     kIsSpUnknown = 96,    // 1: sp is only a lower bound, since a frame was followed by its frame pointer alone
     kWindowStart = 104,   // the address that kWindow was read from
     kWindowStarts = 112,  // how many addresses from there on kWindow has two words of
-    kPerWalk = 120,       // members before this are zeroed for each stack
-    kVdso = 120,
-    kRoot = 128,  // of the tree of mappings
-    kSequence = 136,
-    kCurrent = 144,     // index in kMaps
-    kNext = 152,        // the next index in kMaps to replace
-    kPid = 160,         // u32: whose mappings are cached
-    kGeneration = 164,  // of the mappings: u32, changes when they do
-    kWords = 168,       // words that were read, up to 7
-    kMaps = 224,
+    kTag = 120,           // of the last frame: program::CodeTag, in the highest byte
+    kPerWalk = 128,       // members before this are zeroed for each stack
+    kVdso = 128,
+    kRoot = 136,  // of the tree of mappings
+    kSequence = 144,
+    kCurrent = 152,     // index in kMaps
+    kNext = 160,        // the next index in kMaps to replace
+    kPid = 168,         // u32: whose mappings are cached
+    kGeneration = 172,  // of the mappings: u32, changes when they do
+    kWords = 176,       // words that were read, up to 7
+    kMaps = 232,
     kRules = kMaps + 4 * 128,
     kWindow = kRules + 256 * 16,          // a piece of the stack, then two words of which no byte is used
     kNode = kWindow + kWindowBytes + 16,  // of lower::MappingReader
@@ -57,6 +58,7 @@ struct UnwindMap {
     kFile = 24,  // program::UnwindFile
     kIsNew = 40,
     kKey = 48,  // program::UnwindFileKey, if kIsNew
+    kTag = 72,  // program::CodeTag, in the highest byte
   };
   static constexpr int64_t kCount = 4, kShift = 7;
 };
@@ -64,7 +66,7 @@ struct UnwindMap {
 // The rule of a code address, as it was found last. It holds as long as the mappings are of the same generation.
 struct UnwindRule {
   enum : int64_t {
-    kAddress = 0,
+    kAddress = 0,     // with its program::CodeTag
     kGeneration = 8,  // u32
     kRule = 12,       // symbols::FrameRule
   };

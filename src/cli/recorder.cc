@@ -7,6 +7,7 @@
 #include "base/byte_reader.h"
 #include "base/clock.h"
 #include "cli/record_script.h"
+#include "program/unwind.h"
 
 namespace espy::cli {
 
@@ -198,8 +199,10 @@ Recorder::KnownStack Recorder::decode_stack(const program::EventField& field, st
   if (stack == nullptr) return out;
   bool begins_place = true, is_caller = false;
   for (const auto& frame : stack->frames) {
+    if (frame->address == 0 && frame->symbol == output::kTruncated) continue;
     if (begins_place) {
-      out.places.push_back({stack->is_user ? task_.pid : 0, stack->is_user && is_caller, frame->address});
+      out.places.push_back({stack->is_user ? task_.pid : 0, stack->is_user && is_caller,
+                            program::tagged(frame->address, frame->code_tag)});
       out.names.emplace_back();
     }
     out.names.back().push_back({frame->symbol, frame->offset, frame->module, frame->module_address.value_or(0),

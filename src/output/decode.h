@@ -18,6 +18,9 @@
 
 namespace espy::output {
 
+// The symbol of the last frame, which has no address, of a stack that may have had more.
+constexpr std::string_view kTruncated = "[truncated]";
+
 // Looks up what numbers stand for. Each function may be empty; the number is shown then.
 struct Resolver {
   std::function<std::vector<uint64_t>(types::TypeId stack_type, int64_t reference)>

@@ -41,8 +41,8 @@ struct CodeFile {
   uint64_t size_bytes = 0, file_offset = 0;
 };
 struct Frame {
-  uint64_t address = 0;
-  std::string symbol;  // empty: unknown
+  uint64_t address = 0;  // without its tag
+  std::string symbol;    // empty: unknown
   uint64_t offset = 0;
   std::string module;
   std::string build_id;   // build_id mode: hexadecimal; `offset` is a file offset
@@ -51,6 +51,7 @@ struct Frame {
   bool is_inlined = false;                      // into the next frame
   std::optional<uint64_t> module_address = {};  // user code: the address in the module's file, as linked
   std::shared_ptr<const CodeFile> code = {};    // where the format needs it (SinkRow::needs_files), and it is known
+  uint8_t code_tag = 0;                         // program::CodeTag
 };
 struct StackValue {
   std::vector<std::shared_ptr<const Frame>> frames;  // innermost first; shared by the stacks of a map

@@ -18,27 +18,30 @@ void ProcessWatch::start(const program::Program& program, const spec::Config& co
   if (!events) return;
   events_.emplace(std::move(*events));
   if (config.has_child) symbols_.process_started(config.child_pid, static_cast<uint32_t>(::getpid()));
-  symbols_.on_unknown([this] { drain(); });
+  symbols_.on_lookup([this] { drain(); });
 }
 
 void ProcessWatch::drain() {
   using Kind = load::ProcessEvent::Kind;
   if (!events_) return;
-  const auto clock_offset_ns = static_cast<uint64_t>(wall_clock_offset_ns(CLOCK_MONOTONIC));
+  std::optional<uint64_t> clock_offset_ns;  // to measure it takes longer than to find no event
   events_->drain([&](const load::ProcessEvent& event) {
+    if (!clock_offset_ns) clock_offset_ns = static_cast<uint64_t>(wall_clock_offset_ns(CLOCK_MONOTONIC));
     switch (event.kind) {
       case Kind::kStart: symbols_.process_started(event.pid, event.parent, event.time_ns); break;
-      case Kind::kExecute: symbols_.process_executed(event.pid); break;
+      case Kind::kExecute: symbols_.process_executed(event.pid, event.time_ns); break;
       case Kind::kEnd: symbols_.process_ended(event.pid); break;
       case Kind::kMap:
-        symbols_.process_mapped(event.pid, {.start = event.start,
-                                            .end = event.end,
-                                            .file_offset = event.file_offset,
-                                            .path = event.path,
-                                            .device = event.device,
-                                            .inode = event.inode,
-                                            .seen_ns = event.time_ns + clock_offset_ns,
-                                            .executable = true});
+        symbols_.process_mapped(event.pid,
+                                {.start = event.start,
+                                 .end = event.end,
+                                 .file_offset = event.file_offset,
+                                 .path = event.path,
+                                 .device = event.device,
+                                 .inode = event.inode,
+                                 .seen_ns = event.time_ns + *clock_offset_ns,
+                                 .executable = true},
+                                event.time_ns);
         break;
     }
   });

@@ -21,7 +21,7 @@ class ProcessWatch {
   explicit ProcessWatch(symbols::Symbolizer& symbols) : symbols_(symbols) {}
   ProcessWatch(const ProcessWatch&) = delete;  // the symbolizer calls it
   ProcessWatch& operator=(const ProcessWatch&) = delete;
-  ~ProcessWatch() { symbols_.on_unknown(nullptr); }
+  ~ProcessWatch() { symbols_.on_lookup(nullptr); }
 
   // Without effect if the program shows no user addresses or the kernel does not allow it.
   void start(const program::Program& program, const spec::Config& config);

@@ -16,6 +16,7 @@
 #include "base/strings.h"
 #include "base/untrusted_file.h"
 #include "kernel/control_groups.h"
+#include "program/unwind.h"
 
 namespace espy::runtime {
 
@@ -44,8 +45,15 @@ output::Frame kernel_frame(symbols::Symbolizer& symbols, uint64_t address) {
   return {address, symbol->name, symbol->offset, symbol->module, {}};
 }
 
+// Addresses in user stacks may have a program::CodeTag.
+output::Frame bare_frame(uint64_t address) {
+  output::Frame frame{program::code_address(address), {}, 0, {}, {}};
+  frame.code_tag = program::code_tag(address);
+  return frame;
+}
+
 output::Frame user_frame(symbols::Symbolizer& symbols, uint32_t pid, uint64_t address) {
-  output::Frame frame{address, {}, 0, {}, {}};
+  output::Frame frame = bare_frame(address);
   if (auto module = symbols.user_module(pid, address)) {
     frame.module = std::move(module->path);
     frame.module_address = module->address;
@@ -66,7 +74,7 @@ bool is_signal_trampoline(symbols::Symbolizer& symbols, std::string_view trampol
 }
 
 output::Frame file_frame(symbols::Symbolizer& symbols, uint32_t pid, uint64_t address) {
-  output::Frame frame{address, {}, 0, {}, {}};
+  output::Frame frame = bare_frame(address);
   if (const auto place = symbols.build_id_offset(pid, address)) {
     frame.build_id = place->build_id;
     frame.offset = place->offset;
@@ -89,7 +97,7 @@ std::vector<output::Frame> stack_frames(symbols::Symbolizer& symbols, std::strin
   const bool is_trampoline = is_caller && is_signal_trampoline(symbols, signal_trampoline, pid, address);
   const uint64_t code = address - (is_caller && !is_trampoline ? 1 : 0);
   output::Frame frame = user_frame(symbols, pid, code);
-  frame.address = address;
+  frame.address = program::code_address(address);
   if (!frame.symbol.empty()) frame.offset += address - code;
   if (frame.module_address) *frame.module_address += address - code;
   if (detail.has_files) frame.code = code_file(symbols, pid, code);
@@ -122,6 +130,11 @@ std::vector<output::Frame> recorded_frames(const recording::FrameNames& names, c
                      each.is_inlined,
                      each.has_module_address ? std::optional(each.module_address) : std::nullopt});
   if (out.empty()) out.push_back({place.address, {}, 0, {}, {}});
+  if (place.pid == 0) return out;  // of the kernel
+  for (output::Frame& frame : out) {
+    frame.code_tag = program::code_tag(place.address);
+    frame.address = program::code_address(place.address);
+  }
   return out;
 }
 
@@ -133,7 +146,7 @@ void use_recorded_names(output::Resolver& resolver, const recording::FrameNames&
   };
   resolver.user_frames = [&names](uint32_t pid, uint64_t address, types::StackMode mode,
                                   bool is_caller) -> std::vector<output::Frame> {
-    if (mode == types::StackMode::kRaw) return {{address, {}, 0, {}, {}}};
+    if (mode == types::StackMode::kRaw) return {bare_frame(address)};
     return recorded_frames(names, {pid, is_caller, address});
   };
 }
@@ -228,12 +241,15 @@ output::Resolver make_resolver(load::Machine& machine, const program::Program& p
   };
   resolver.unwound_stack = [&](types::TypeId type, uint64_t key) { return unwound_stacks.addresses(type, key); };
   resolver.kernel_symbol = [&](uint64_t address) { return kernel_frame(symbols, address); };
-  resolver.user_symbol = [&](uint32_t pid, uint64_t address) { return user_frame(symbols, pid, address); };
+  resolver.user_symbol = [&](uint32_t pid, uint64_t address) {
+    // A value of the script has no tag.
+    return address > program::kCodeAddress ? output::Frame{address, {}, 0, {}, {}} : user_frame(symbols, pid, address);
+  };
   resolver.signal_trampoline = program.arch->signal_trampoline;
   resolver.user_frames = [&symbols, detail, trampoline = resolver.signal_trampoline](
                              uint32_t pid, uint64_t address, types::StackMode mode,
                              bool is_caller) -> std::vector<output::Frame> {
-    if (mode == types::StackMode::kRaw) return {{address, {}, 0, {}, {}}};
+    if (mode == types::StackMode::kRaw) return {bare_frame(address)};
     if (mode == types::StackMode::kBuildId) return {file_frame(symbols, pid, address)};
     return stack_frames(symbols, trampoline, pid, address, is_caller, detail);
   };

@@ -416,6 +416,10 @@ bool Session::report_losses() {
                      lost));
   if (const uint64_t missed = context_.symbols().missed_processes(); missed > 0)
     send("runtime_error", fmt::format("processes that ended too long ago for names of their addresses: {}", missed));
+  if (const uint64_t uncertain = context_.symbols().uncertain_addresses(); uncertain > 0)
+    send("runtime_error", fmt::format("addresses without names, as their process had code of several files there, one "
+                                      "after the other: {}",
+                                      uncertain));
   if (const size_t closed = context_.symbols().closed_processes(); closed > 0)
     send("runtime_error",
          fmt::format("processes that may not be read, so that their addresses may have no names and their "

@@ -71,6 +71,16 @@ Result<std::shared_ptr<const ElfFile>> ElfCache::get_for_script(const std::strin
   return file;
 }
 
+std::shared_ptr<CachedFile> ElfCache::find_of_script(const std::string& path, const MappedFile& mapped) const {
+  const auto known = of_script_.find(path);
+  if (known == of_script_.end()) return nullptr;
+  const auto& [state, offset] = known->second;
+  const bool has_changed = mapped.seen_us != 0 && state.changed_ns / 1000 > mapped.seen_us;
+  if (offset != 0 || has_changed || !is_mapped_inode(state.identity.inode, mapped.inode)) return nullptr;
+  const auto cached = files_.find({state.identity, offset});
+  return cached != files_.end() && cached->second->elf != nullptr ? cached->second : nullptr;
+}
+
 Result<std::shared_ptr<CachedFile>> ElfCache::get(UntrustedFile opened) {
   const Key key(opened.identity(), 0);
   const std::string path = opened.path;

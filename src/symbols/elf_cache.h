@@ -36,6 +36,9 @@ class ElfCache {
   Result<std::shared_ptr<CachedFile>> get(const std::string& path);
   // The same, for a path always the same file. Fails with ESTALE if that was dropped and the path has another one now.
   Result<std::shared_ptr<const ElfFile>> get_for_script(const std::string& path);
+  // Returns the file that get_for_script() had for a path if it is the one that was mapped, which the path may not lead
+  // to any more; null otherwise.
+  std::shared_ptr<CachedFile> find_of_script(const std::string& path, const MappedFile& mapped) const;
   // Opens the file, or, if it is an archive, the file stored at that offset. Fails with ENOENT if it is another
   // file than the one that was mapped.
   Result<std::shared_ptr<CachedFile>> open_with_code(const std::string& path, uint64_t offset,

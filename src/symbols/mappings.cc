@@ -61,6 +61,15 @@ void parse_mapping(std::string_view line, Mapping& out) {
   set_path(line.substr(std::min(line.find_first_not_of(' '), line.size())), out);
 }
 
+void take_event_path(Mapping& mapping) {
+  constexpr std::string_view kDeleted = " (deleted)";
+  if (mapping.inode != 0 && mapping.path.ends_with(kDeleted)) {
+    mapping.path.resize(mapping.path.size() - kDeleted.size());
+    mapping.deleted = true;
+  }
+  if (mapping.path.starts_with("//")) mapping.path.clear();  // "//anon"
+}
+
 bool is_mapped_inode(uint64_t inode, uint64_t mapped) {
   constexpr uint64_t kOwnBits = (uint64_t{1} << 48) - 1;
   return ((inode ^ mapped) & kOwnBits) == 0;

@@ -14,6 +14,7 @@
 #include "base/strings.h"
 #include "base/untrusted_file.h"
 #include "kernel/proc_path.h"
+#include "program/unwind.h"
 
 namespace espy::symbols {
 
@@ -54,11 +55,49 @@ void AddressSpace::add(CodeMapping mapping) {
   code.insert(std::ranges::upper_bound(code, mapping.start, {}, &CodeMapping::start), std::move(mapping));
 }
 
+namespace {
+
+constexpr std::string_view kVdso = "[vdso]";
+
+// 0: of `remember_mapping`. Overlayfs, which has no device of its own either, may show that of the layer below it.
+bool is_device(uint64_t device) { return device != 0 && major(device) != 0; }
+
+}  // namespace
+
+uint8_t CodeMapping::tag() const {
+  if (image->inode != 0) return program::file_code_tag(image->inode, image->file_offset - start);
+  return image->path() == kVdso ? program::kVdsoCode : program::kAnonymousCode;
+}
+
+bool CodeMapping::has_certain_tag() const { return image->inode == 0 || is_device(image->device); }
+
+// The path is as the reader sees it in /proc/PID/maps, and as the process sees it in an event.
 bool is_same_code(const CodeMapping& a, const CodeMapping& b) {
   const CodeImage &x = *a.image, &y = *b.image;
-  const bool is_same_device = x.device == y.device || x.device == 0 || y.device == 0;  // of `remember_mapping`: 0
-  return x.is_file() && is_same_device && x.inode == y.inode && x.shared_path == y.shared_path &&
-         x.file_offset - a.start == y.file_offset - b.start;
+  if (x.inode == 0 || y.inode == 0) return x.inode == y.inode && (x.path() == kVdso) == (y.path() == kVdso);
+  if (x.file_offset - a.start != y.file_offset - b.start) return false;
+  if (x.device == y.device) return x.inode == y.inode;
+  if (is_device(x.device) == is_device(y.device) && x.device != 0 && y.device != 0) return false;
+  return x.shared_path == y.shared_path;
+}
+
+void keep_unmapped(Process& process, const AddressSpace& now) {
+  constexpr size_t kMost = 256;
+  for (const CodeMapping& code : process.space->code) {
+    const auto has = [&](const CodeMapping& each) { return each.has(code.start) && is_same_code(each, code); };
+    if (std::ranges::any_of(now.code, has) || std::ranges::any_of(process.unmapped, has)) continue;
+    if (process.unmapped.size() >= kMost) process.unmapped.erase(process.unmapped.begin());
+    process.unmapped.push_back(code);
+  }
+}
+
+void replace_mapping(Process& process, const CodeMapping& code) {
+  auto space = std::make_shared<AddressSpace>(*process.space);
+  std::erase_if(space->code,
+                [&](const CodeMapping& each) { return each.start < code.end() && code.start < each.end(); });
+  space->add(code);
+  keep_unmapped(process, *space);
+  process.space = std::move(space);
 }
 
 CodeMapping* AddressSpace::find(uint64_t address) {
@@ -170,6 +209,13 @@ std::string read_vdso_image() {
   for (const Mapping& mapping : *mappings)
     if (mapping.start == start) return {reinterpret_cast<const char*>(start), mapping.end - mapping.start};
   return "";
+}
+
+std::shared_ptr<CachedFile> read_vdso() {
+  Result<ElfFile> elf = ElfFile::from_image(read_vdso_image(), std::string(kVdso));
+  auto out = std::make_shared<CachedFile>();
+  if (elf) out->elf = std::make_shared<const ElfFile>(std::move(*elf));
+  return out;
 }
 
 std::string perf_map_path(uint32_t pid) { return "/tmp/perf-" + std::to_string(pid) + ".map"; }

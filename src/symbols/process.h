@@ -71,9 +71,14 @@ struct CodeMapping {
   bool is_not_held : 1 = false;  // though only the process leads to it: there were too many
 
   uint64_t end() const { return start + image->size_bytes; }
+  bool has(uint64_t address) const { return start <= address && address < end(); }
+  uint8_t tag() const;  // program::CodeTag of the code in it
+  // Whether the kernel's programs have the number of its inode that procfs shows, so that another tag is of other code.
+  // Not so on overlayfs, which has no device.
+  bool has_certain_tag() const;
 };
 
-// Whether both map a file, and the same place of one file at each address of both.
+// Whether both map the same place of one file at each address of both, or both are of no file.
 bool is_same_code(const CodeMapping& a, const CodeMapping& b);
 
 // The executable mappings of a process, or of all processes of a program, sorted by address.
@@ -114,6 +119,7 @@ struct Process {
   bool is_root_known = true;     // false for a process that has ended, and all that it was started by
   std::shared_ptr<AddressSpace> space;
   std::vector<std::shared_ptr<AddressSpace>> earlier_spaces;  // of other programs that it has executed, oldest first
+  std::vector<CodeMapping> unmapped;                          // since earlier snapshots of the program, oldest first
   std::optional<std::pair<dev_t, ino_t>> executable;
   std::chrono::steady_clock::time_point executable_read_at = {};
   std::unique_ptr<LoadedPerfMap> perf_map;
@@ -148,6 +154,8 @@ std::optional<std::pair<dev_t, ino_t>> read_executable(uint32_t pid);
 
 // Returns the ELF image of the vdso, copied from the own process; "" if there is none.
 std::string read_vdso_image();
+// The same, read; without a file if there is none.
+std::shared_ptr<CachedFile> read_vdso();
 
 // Returns the path of the perf map of a process, as the process sees it; `pid`: in its own pid namespace.
 std::string perf_map_path(uint32_t pid);
@@ -155,6 +163,15 @@ std::string perf_map_path(uint32_t pid);
 // Calls `visit` with each line of /proc/PID/maps; fails at the size of a text that is refused (base/untrusted_file.h).
 Status visit_mappings(uint32_t pid, const std::function<void(std::string_view line)>& visit);
 void parse_mapping(std::string_view line, Mapping& out);
+// Takes from the path of a mapping what an event adds to it.
+void take_event_path(Mapping& mapping);
+
+// Keeps the mappings that the process has no more, or of which `now` has other code at their start.
+void keep_unmapped(Process& process, const AddressSpace& now);
+
+// Puts a mapping in the place of those that it overlaps, which are kept as unmapped. Changes a copy: other processes of
+// the program may share the address space and have other mappings.
+void replace_mapping(Process& process, const CodeMapping& code);
 
 // Returns whether the id is another process's now, as far as that can be seen: not if both have ended.
 bool is_another_process(const Process& process);

@@ -8,12 +8,16 @@
 // without success is followed by a pause. After exec an old mapping can contain addresses of the new program, so the
 // executable is also compared, at most once per pause rather than for each frame of a stack. The old mappings are kept
 // for the stacks taken before the exec. With it the time of the start is compared: a process that has ended may have
-// left its id to another one. Stacks of both can be still to be shown, and do not tell whose they are, so an address is
-// named only if all that had the id agree on it.
+// left its id to another one.
 //
 // What no snapshot has, events of the kernel may have reported (watched.h): the mappings of a process that has ended
-// before the first snapshot, of each program that it executed, and which process it is a copy of. Without a process to
-// look at, its root is taken to be that of the process that has started it.
+// before the first snapshot, of each program that it executed, what was mapped where other code was, and which process
+// it is a copy of. Without a process to look at, its root is taken to be that of the process that has started it.
+//
+// So several files may have had their code at an address: of libraries that were loaded in turn, of programs that the
+// process has executed, of the processes that had its id. Stacks of all of them can be still to be shown. A frame that
+// was unwound has a tag of its file (program::CodeTag), which tells the one that it is in. Other addresses have none;
+// they are named only if all that was there agrees. What changes without an event, as by mremap(2), they do not tell.
 //
 // The file of a mapping is opened by path, and read, on the first lookup in it. Two kinds are opened with the snapshot,
 // because they can only be reached through the process: deleted files (/proc/PID/map_files) and those in another mount
@@ -23,7 +27,6 @@
 #include <sys/resource.h>
 
 #include <algorithm>
-#include <array>
 #include <cerrno>
 #include <chrono>
 #include <filesystem>
@@ -37,8 +40,9 @@
 #include "base/time_limit.h"
 #include "base/untrusted_file.h"
 #include "kernel/proc_path.h"
+#include "program/unwind.h"
 #include "symbols/archive.h"
-#include "symbols/elf_cache.h"
+#include "symbols/code_choice.h"
 #include "symbols/kernel_symbols.h"
 #include "symbols/process.h"
 #include "symbols/symbols.h"
@@ -62,13 +66,6 @@ constexpr uint64_t kMuchPathBytes = 16 << 20;
 Clock::time_point end_of_pause(Clock::time_point started) {
   const auto ended = Clock::now();
   return ended + std::max<Clock::duration>(kRefreshPause, (ended - started) * kPauseFactor);
-}
-
-std::shared_ptr<CachedFile> read_vdso() {
-  Result<ElfFile> elf = ElfFile::from_image(read_vdso_image(), "[vdso]");
-  auto out = std::make_shared<CachedFile>();
-  if (elf) out->elf = std::make_shared<const ElfFile>(std::move(*elf));
-  return out;
 }
 
 }  // namespace
@@ -100,7 +97,8 @@ struct Symbolizer::State {
 
   uint64_t lookups = 0;
   uint64_t missed_processes = 0;
-  std::vector<bool> is_dropped;  // by pid
+  std::set<std::pair<uint32_t, uint64_t>> uncertain_addresses;  // of a process
+  std::vector<bool> is_dropped;                                 // by pid
   std::set<uint32_t> closed_processes;
 
   Process* snapshot(uint32_t pid, bool may_share);
@@ -116,6 +114,7 @@ struct Symbolizer::State {
   void drop_large();
   void shrink();
   void note_missing_names();
+  bool has_code(Process& process, uint64_t tagged);
   Process* find_process(uint32_t pid, uint64_t address);
   static bool runs_another_program(Process& process);
   void retire(uint32_t pid);
@@ -129,17 +128,12 @@ struct Symbolizer::State {
   std::shared_ptr<CachedFile> open_mapped(const Process& process, const CodeMapping& code);
   const ElfFile* file_of(const Process& process, CodeMapping& code);
   void note_lost(const Process& process, const CodeMapping& code, bool was_dropped);
-  // A mapping, and the process by which its file is opened.
-  struct Code {
-    Process* process = nullptr;
-    CodeMapping* mapping = nullptr;
-    explicit operator bool() const { return mapping != nullptr; }
-  };
-  static Code find_in_snapshots(Process& process, uint64_t address);
-  std::vector<Code> former_code(const Process& process, uint64_t address);
-  Code find_code(Process& process, uint64_t address);
-  Code find_own_code(Process& process, uint64_t address);
-  Code find_watched(Process& process, uint64_t address);
+  template <class Visit>
+  void visit_own(uint32_t pid, Process* process, uint64_t address, Visit visit);
+  template <class Visit>
+  void visit_former(const Process& process, uint64_t address, Visit visit);
+  CodeChoice choose(Process& process, uint64_t tagged);
+  CodeChoice find_code(Process& process, uint64_t tagged);
   Process* ended_process(uint32_t pid);
   void note_unnamed(Process& process, uint64_t address);
   struct FileAddress {
@@ -149,8 +143,8 @@ struct Symbolizer::State {
     uint64_t linked = 0;
   };
   std::optional<FileAddress> find_in_file(Process& process, uint64_t address);
-  std::optional<Symbol> find_in_elf(const FileAddress& place, uint64_t address) const;
-  bool may_use_perf_map(Process& process, uint64_t address);
+  std::optional<Symbol> find_in_elf(const FileAddress& place, uint64_t tagged) const;
+  bool may_use_perf_map(Process& process, uint64_t tagged);
   static bool is_map_search_due(Process& process);
   std::optional<Symbol> find_in_perf_map(Process& process, uint64_t address);
   std::string shown_name(const std::string& name) const { return options.demangle_cpp ? demangle(name) : name; }
@@ -206,6 +200,7 @@ Process* Symbolizer::State::snapshot(uint32_t pid, bool may_share) {
   process.root = read_root(task);
   process.user = read_owner(task);
   if (is_new && process.space != nullptr) space->adopt_files(*process.space);
+  if (is_new && process.space != nullptr && executable == process.executable) keep_unmapped(process, *space);
   if (process.space != nullptr && executable != process.executable) {
     if (process.earlier_spaces.size() >= kMaxEarlierSpaces)
       process.earlier_spaces.erase(process.earlier_spaces.begin());
@@ -444,6 +439,14 @@ Process* Symbolizer::State::process_for(uint32_t pid, uint64_t address) {
   return process;
 }
 
+// Whether the snapshot has an address, and what was there when the address was captured is known.
+bool Symbolizer::State::has_code(Process& process, uint64_t tagged) {
+  const CodeMapping* code = process.space->find(program::code_address(tagged));
+  const uint8_t tag = program::code_tag(tagged);
+  return code != nullptr &&
+         (tag == program::kUnknownCode || code->tag() == tag || choose(process, tagged).is_certain());
+}
+
 Process* Symbolizer::State::find_process(uint32_t pid, uint64_t address) {
   const auto known = processes.find(pid);
   const bool is_cached = options.cache != CachePolicy::kNone;
@@ -451,13 +454,12 @@ Process* Symbolizer::State::find_process(uint32_t pid, uint64_t address) {
   Process* process = is_valid ? &known->second : snapshot(pid, is_cached);
   if (process == nullptr) process = ended_process(pid);
   if (process == nullptr || !is_cached) return process;
-  if (process->space->find(address) != nullptr) return process;
-  if (Clock::now() < process->next_refresh) return process;
+  if (has_code(*process, address) || Clock::now() < process->next_refresh) return process;
   const auto started = Clock::now();
   process = snapshot(pid, false);
   if (process == nullptr) process = ended_process(pid);
   if (process == nullptr) return nullptr;
-  if (process->space->find(address) == nullptr) process->next_refresh = end_of_pause(started);
+  if (!has_code(*process, address)) process->next_refresh = end_of_pause(started);
   return process;
 }
 
@@ -475,10 +477,13 @@ std::shared_ptr<CachedFile> Symbolizer::State::open_mapped(const Process& proces
     return vdso;
   }
   if (!image.is_file()) return nullptr;
-  if (code.held == nullptr)
-    return try_paths(process, code, [&](const std::string& candidate, const auto& mapped) {
+  if (code.held == nullptr) {
+    auto file = try_paths(process, code, [&](const std::string& candidate, const auto& mapped) {
       return files.open_with_code(candidate, image.file_offset, mapped);
     });
+    // It may have been replaced since the script was prepared.
+    return file ? file : files.find_of_script(process.root + image.path(), {image.inode, code.seen_us});
+  }
   const auto file = files.open_with_code(*code.held, image.file_offset);
   if (!file) skipped_files.add(file.error());
   return file.value_or(nullptr);
@@ -509,83 +514,85 @@ void Symbolizer::State::note_lost(const Process& process, const CodeMapping& cod
                        kRefusedFile});
 }
 
-Symbolizer::State::Code Symbolizer::State::find_in_snapshots(Process& process, uint64_t address) {
-  if (CodeMapping* code = process.space->find(address)) return {&process, code};
-  const auto& earlier = process.earlier_spaces;
-  for (auto space = earlier.rbegin(); space != earlier.rend(); ++space)
-    if (CodeMapping* code = (*space)->find(address)) return {&process, code};
-  return {};
-}
-
-// Searches the mappings that events reported, then those of the process that this one is a copy of.
-Symbolizer::State::Code Symbolizer::State::find_watched(Process& process, uint64_t address) {
-  if (CodeMapping* code = watched.find(process.pid, address)) return {&process, code};
-  uint32_t ancestor = watched.parent_of(process.pid);
-  for (int i = 0; i < kMaxAncestors && ancestor != 0; ++i) {
-    if (CodeMapping* code = watched.find(ancestor, address)) return {&process, code};
-    const auto known = processes.find(ancestor);
-    Process* parent = known == processes.end() ? snapshot(ancestor, true) : &known->second;
-    if (const Code code = parent == nullptr ? Code{} : find_in_snapshots(*parent, address)) return code;
-    ancestor = watched.parent_of(ancestor);
+// Visits what the process, of which `process` may be null, has or had mapped at an address, newest first.
+template <class Visit>
+void Symbolizer::State::visit_own(uint32_t pid, Process* process, uint64_t address, Visit visit) {
+  if (process != nullptr) {
+    if (CodeMapping* code = process->space->find(address)) visit(*code);
+    for (auto code = process->unmapped.rbegin(); code != process->unmapped.rend(); ++code)
+      if (code->has(address)) visit(*code);
+    const auto& earlier = process->earlier_spaces;
+    for (auto space = earlier.rbegin(); space != earlier.rend(); ++space)
+      if (CodeMapping* code = (*space)->find(address)) visit(*code);
   }
-  return {};
+  if (read_events) watched.visit(pid, address, visit);
 }
 
-// Returns what is known to have been at an address in processes that had the id before, newest first.
-std::vector<Symbolizer::State::Code> Symbolizer::State::former_code(const Process& process, uint64_t address) {
-  std::vector<Code> out;
+// Visits what is known to have been at an address in processes that had the id before, newest first.
+template <class Visit>
+void Symbolizer::State::visit_former(const Process& process, uint64_t address, Visit visit) {
+  if (!has_former(process.pid)) return;
   if (const auto former = former_processes.find(process.pid); former != former_processes.end())
     for (auto each = former->second.rbegin(); each != former->second.rend(); ++each)
-      if (const Code code = find_in_snapshots(*each, address)) out.push_back(code);
+      visit_own(0, &*each, address, [&](CodeMapping& code) { visit(*each, code); });
   former_owner = {.pid = process.pid, .is_root_known = process.root.empty()};
   former_owner.root = process.root;  // probably
-  for (CodeMapping* code : watched.find_former(process.pid, address)) out.push_back({&former_owner, code});
-  return out;
+  watched.visit_former(process.pid, address, [&](CodeMapping& code) { visit(former_owner, code); });
 }
 
-// A stack does not tell which of the processes that had its id has left it: with more than one, an address has a
-// meaning only if it can have no other.
-Symbolizer::State::Code Symbolizer::State::find_code(Process& process, uint64_t address) {
-  Code out = find_own_code(process, address);
-  if (!has_former(process.pid)) return out;
-  for (const Code& code : former_code(process, address)) {
-    if (!out) out = code;
-    if (!is_same_code(*out.mapping, *code.mapping)) return {};
+CodeChoice Symbolizer::State::choose(Process& process, uint64_t tagged) {
+  const uint64_t address = program::code_address(tagged);
+  CodeChoice out(tagged);
+  visit_own(process.pid, &process, address, [&](CodeMapping& mapping) { out.add(process, mapping); });
+  visit_former(process, address, [&](Process& owner, CodeMapping& mapping) { out.add(owner, mapping); });
+  uint32_t ancestor = read_events ? watched.parent_of(process.pid) : 0;
+  for (int i = 0; i < kMaxAncestors && ancestor != 0 && out.is_empty(); ++i) {
+    const auto known = processes.find(ancestor);
+    Process* parent = known == processes.end() ? snapshot(ancestor, true) : &known->second;
+    Process& owner = parent == nullptr ? process : *parent;
+    visit_own(ancestor, parent, address, [&](CodeMapping& mapping) { out.add(owner, mapping); });
+    ancestor = watched.parent_of(ancestor);
   }
   return out;
 }
 
-Symbolizer::State::Code Symbolizer::State::find_own_code(Process& process, uint64_t address) {
-  if (const Code code = find_in_snapshots(process, address)) return code;
-  if (!read_events) return {};
-  if (const Code code = find_watched(process, address)) return code;
-  read_events();
-  return find_watched(process, address);
+CodeChoice Symbolizer::State::find_code(Process& process, uint64_t tagged) {
+  constexpr size_t kMostUncertain = 10'000;
+  if (read_events) read_events();
+  const CodeChoice out = choose(process, tagged);
+  if (out.is_uncertain() && uncertain_addresses.size() < kMostUncertain)
+    uncertain_addresses.emplace(process.pid, program::code_address(tagged));
+  return out;
 }
 
-std::optional<Symbolizer::State::FileAddress> Symbolizer::State::find_in_file(Process& process, uint64_t address) {
-  const Code found = find_code(process, address);
+std::optional<Symbolizer::State::FileAddress> Symbolizer::State::find_in_file(Process& process, uint64_t tagged) {
+  const Code found = find_code(process, tagged).code();
   CodeMapping* code = found.mapping;
   if (code == nullptr || file_of(*found.process, *code) == nullptr) return std::nullopt;
   const std::shared_ptr<const ElfFile>& elf = code->file->elf;
+  const uint64_t address = program::code_address(tagged);
   const uint64_t offset = address - code->start + code->image->file_offset - elf->offset_in_archive();
   const std::optional<uint64_t> linked = elf->address_of_offset(offset);
   if (!linked) return std::nullopt;
   return FileAddress{elf, code, offset, *linked};
 }
 
-std::optional<Symbol> Symbolizer::State::find_in_elf(const FileAddress& place, uint64_t address) const {
+std::optional<Symbol> Symbolizer::State::find_in_elf(const FileAddress& place, uint64_t tagged) const {
   const std::optional<ElfSymbol> function = place.elf->function_at(place.linked);
   if (!function) return std::nullopt;
   const uint64_t offset = place.linked - function->address;
-  return Symbol{shown_name(function->name), offset, place.code->image->path(), address - offset};
+  return Symbol{shown_name(function->name), offset, place.code->image->path(), program::code_address(tagged) - offset};
 }
 
-// A map can name any address, so with former processes only what can be code of this one.
-bool Symbolizer::State::may_use_perf_map(Process& process, uint64_t address) {
-  if (process.has_successor) return false;
+// A map can name any address, so only what was not in a file, and with former processes only what can be code of this
+// one.
+bool Symbolizer::State::may_use_perf_map(Process& process, uint64_t tagged) {
+  if (process.has_successor || find_code(process, tagged).is_uncertain()) return false;
   if (!has_former(process.pid)) return true;
-  return process.space->find(address) != nullptr && former_code(process, address).empty();
+  const uint64_t address = program::code_address(tagged);
+  bool has_former_code = false;
+  visit_former(process, address, [&](Process&, CodeMapping&) { has_former_code = true; });
+  return process.space->find(address) != nullptr && !has_former_code;
 }
 
 // The pause does not hide what a JIT has written just before the end of the run.
@@ -617,7 +624,7 @@ std::optional<Symbol> Symbolizer::State::find_in_perf_map(Process& process, uint
 // JIT compilers put code into anonymous memory, or into memory files that they map twice.
 void Symbolizer::State::note_unnamed(Process& process, uint64_t address) {
   if (unnamed_jit) return;
-  const Code code = find_code(process, address);
+  const Code code = find_code(process, address).code();
   if (!code) return;
   const CodeImage& image = *code.mapping->image;
   const bool is_made = image.path().empty() || image.path().starts_with("[anon") ||
@@ -662,7 +669,7 @@ std::optional<Symbol> Symbolizer::user(uint32_t pid, uint64_t address) {
   // For code in a file, search for a map only once: it costs a system call.
   if (place && process->perf_map == nullptr && std::exchange(process->has_searched_perf_map, true)) return std::nullopt;
   if (!state_->may_use_perf_map(*process, address)) return std::nullopt;
-  auto found = state_->find_in_perf_map(*process, address);
+  auto found = state_->find_in_perf_map(*process, program::code_address(address));
   if (!found) state_->note_unnamed(*process, address);
   return found;
 }
@@ -697,11 +704,11 @@ std::optional<Symbolizer::BuildIdOffset> Symbolizer::build_id_offset(uint32_t pi
 
 std::optional<Symbolizer::Module> Symbolizer::user_module(uint32_t pid, uint64_t address) {
   Process* process = state_->process_for(pid, address);
-  const CodeMapping* code = process == nullptr ? nullptr : state_->find_code(*process, address).mapping;
+  const CodeMapping* code = process == nullptr ? nullptr : state_->find_code(*process, address).code().mapping;
   if (code == nullptr || code->image->path().empty()) return std::nullopt;
   const std::string& path = code->image->path();
   if (const auto place = state_->find_in_file(*process, address)) return Module{path, place->linked};
-  if (path.starts_with('[')) return Module{path, address - code->start};
+  if (path.starts_with('[')) return Module{path, program::code_address(address) - code->start};
   return Module{path};
 }
 
@@ -727,41 +734,35 @@ std::optional<uint64_t> Symbolizer::load_bias(uint32_t pid, const std::string& p
   return std::nullopt;
 }
 
-void Symbolizer::remember(uint32_t pid) {
+void Symbolizer::remember(uint32_t pid, uint64_t first_address_ns) {
   State& state = *state_;
   state.shrink();
   const bool is_known = state.snapshot(pid, true) != nullptr;
   if (!state.read_events) return;
   state.read_events();
-  state.watched.keep(pid);
+  state.watched.keep(pid, first_address_ns);
   // A copy of a process that may end, too.
   const uint32_t parent = state.watched.parent_of(pid);
   if (!is_known && parent != 0 && !state.processes.contains(parent)) state.snapshot(parent, true);
 }
 
 void Symbolizer::process_started(uint32_t pid, uint32_t parent, uint64_t time_ns) {
-  state_->watched.start(pid, parent);
+  state_->watched.start(pid, parent, time_ns);
   const auto known = state_->processes.find(pid);
   if (known != state_->processes.end() && known->second.seen_ns < time_ns) known->second.has_successor = true;
 }
-void Symbolizer::process_executed(uint32_t pid) { state_->watched.execute(pid); }
+void Symbolizer::process_executed(uint32_t pid, uint64_t time_ns) { state_->watched.execute(pid, time_ns); }
 void Symbolizer::process_ended(uint32_t pid) { state_->watched.end(pid); }
 void Symbolizer::forget_ended_processes() { state_->watched.forget_ended(); }
-void Symbolizer::on_unknown(std::function<void()> read_events) { state_->read_events = std::move(read_events); }
+void Symbolizer::on_lookup(std::function<void()> read_events) { state_->read_events = std::move(read_events); }
 
 void Symbolizer::on_work(std::function<void()> tick) { state_->tick = std::move(tick); }
 
-void Symbolizer::process_mapped(uint32_t pid, Mapping mapping) {
-  constexpr std::string_view kDeleted = " (deleted)";
-  if (mapping.inode != 0 && mapping.path.ends_with(kDeleted)) {
-    mapping.path.resize(mapping.path.size() - kDeleted.size());
-    mapping.deleted = true;
-  }
-  if (mapping.path.starts_with("//")) mapping.path.clear();  // "//anon"
-  state_->watched.map(pid, std::move(mapping));
+void Symbolizer::process_mapped(uint32_t pid, Mapping mapping, uint64_t time_ns) {
+  take_event_path(mapping);
+  state_->watched.map(pid, std::move(mapping), time_ns);
 }
 
-// Changes a copy: other processes of the program may share the address space and have other mappings.
 void Symbolizer::remember_mapping(uint32_t pid, Mapping mapping) {
   if (const auto known = state_->processes.find(pid);
       known != state_->processes.end() && is_another_process(known->second))
@@ -772,14 +773,13 @@ void Symbolizer::remember_mapping(uint32_t pid, Mapping mapping) {
     process.start_time = read_start_time(pid).value_or(0);
     process.seen_ns = monotonic_ns();
     process.space = std::make_shared<AddressSpace>();
-  } else if (process.space->find(mapping.start) != nullptr) {
-    return;
   }
   if (const auto status = status_of(mapping.path)) mapping.inode = status->stx_ino;
-  process.space = std::make_shared<AddressSpace>(*process.space);
-  const uint64_t start = mapping.start;
-  process.space->add(
-      {.start = start, .image = state_->images.share(mapping), .seen_us = clock_ns(CLOCK_REALTIME) / 1000});
+  const uint64_t now_us = clock_ns(CLOCK_REALTIME) / 1000;
+  const CodeMapping code = {.start = mapping.start, .image = state_->images.share(mapping), .seen_us = now_us};
+  if (const CodeMapping* known = process.space->find(mapping.start); known != nullptr && is_same_code(*known, code))
+    return;
+  replace_mapping(process, code);
 }
 
 const SkippedFiles& Symbolizer::skipped_files() const {
@@ -791,6 +791,7 @@ size_t Symbolizer::closed_processes() const { return state_->closed_processes.si
 
 bool Symbolizer::has_hidden_kernel() const { return state_->kernel_symbols.are_hidden(); }
 uint64_t Symbolizer::missed_processes() const { return state_->missed_processes; }
+uint64_t Symbolizer::uncertain_addresses() const { return state_->uncertain_addresses.size(); }
 
 Result<std::shared_ptr<const ElfFile>> Symbolizer::elf_file(const std::string& path) {
   return state_->file_of_script(path);

@@ -1,6 +1,7 @@
 // Symbolization of addresses in the kernel and in processes.
 //
-// Pids are those of the tracer's namespace. The Symbolizer keeps the mappings of each process, so that addresses can be
+// Pids are those of the tracer's namespace. An address of a process may have a program::CodeTag, which tells whose code
+// was there when it was captured. The Symbolizer keeps the mappings of each process, so that addresses can be
 // symbolized after it has exited if `remember` was called before. ELF files are shared between processes. Not
 // thread-safe.
 #pragma once
@@ -171,20 +172,21 @@ class Symbolizer {
   // `path` is in the tracer's mount namespace. nullopt if the process maps no code from the file.
   std::optional<uint64_t> load_bias(uint32_t pid, const std::string& path);
   // Reads the mappings of the process (about 50 us). Earlier mappings are kept if the process has exited.
-  void remember(uint32_t pid);
+  // `first_address_ns`: when an address of it was captured first, of CLOCK_MONOTONIC; 0: not known.
+  void remember(uint32_t pid, uint64_t first_address_ns = 0);
   // Adds a mapping from another source, for a process that exits before its mappings can be read.
   void remember_mapping(uint32_t pid, Mapping mapping);
   // Events of processes, in their order: a process has started as a copy of another one, has executed a program, has
   // mapped code, has ended. What they tell is used where /proc has no answer any more.
   void process_started(uint32_t pid, uint32_t parent, uint64_t time_ns = 0);  // in CLOCK_MONOTONIC; 0: not known
-  void process_executed(uint32_t pid);
-  void process_mapped(uint32_t pid, Mapping mapping);
+  void process_executed(uint32_t pid, uint64_t time_ns = 0);
+  void process_mapped(uint32_t pid, Mapping mapping, uint64_t time_ns = 0);
   void process_ended(uint32_t pid);
   // Forgets what events reported of processes that had ended at the last call of this, and were not passed to
   // `remember`.
   void forget_ended_processes();
-  // Sets a function that is called if an address is in no known mapping; it may report further events. Null: none.
-  void on_unknown(std::function<void()> read_events);
+  // Sets a function that is called before an address is looked up, to report events that there are by then. Null: none.
+  void on_lookup(std::function<void()> read_events);
   // Sets a function that is called before each part of the work that may take long: a file, a source line. Null: none.
   void on_work(std::function<void()> tick);
   const SkippedFiles& skipped_files() const;
@@ -192,6 +194,8 @@ class Symbolizer {
   size_t closed_processes() const;
   // Returns how many processes were looked up after they had exited and their mappings were dropped for max_processes.
   uint64_t missed_processes() const;
+  // Returns how many addresses had no name, as other code was there at other times, or is there now; counts to 10,000.
+  uint64_t uncertain_addresses() const;
 
   // Returns the ELF file at a path in the tracer's mount namespace, while a script is prepared: for a path always the
   // same one, so that all that is read of it fits together. Fails with ESTALE if that is not cached any more and the

@@ -1,5 +1,5 @@
-// WatchedProcesses: the mappings of processes as events of the kernel tell them, for those that end before their
-// /proc/PID/maps can be read. Internal to symbols/.
+// WatchedProcesses: the mappings of processes as events of the kernel tell them, for those that end, or map other code
+// at the same addresses, before their /proc/PID/maps can be read. Internal to symbols/.
 #pragma once
 
 #include <cstddef>
@@ -20,37 +20,59 @@ class WatchedProcesses {
   WatchedProcesses(CodeImages& images, size_t max_processes, std::function<void(uint32_t pid)> on_dropped)
       : images_(images), max_processes_(max_processes), on_dropped_(std::move(on_dropped)) {}
 
-  // A process has started as a copy of `parent`; has executed a program; has mapped code; has ended.
-  void start(uint32_t pid, uint32_t parent);
-  void execute(uint32_t pid);
-  void map(uint32_t pid, Mapping mapping);
+  // A process has started as a copy of `parent`; has executed a program; has mapped code; has ended. Times are of
+  // CLOCK_MONOTONIC, 0 if they are not known.
+  void start(uint32_t pid, uint32_t parent, uint64_t time_ns);
+  void execute(uint32_t pid, uint64_t time_ns);
+  void map(uint32_t pid, Mapping mapping, uint64_t time_ns);
   void end(uint32_t pid);
 
-  // Keeps what is known of a process, and of those that it is a copy of, after its end.
-  void keep(uint32_t pid);
+  // Keeps what is known of a process, and of those that it is a copy of, after its end. Drops what was not mapped any
+  // more when its first address was captured.
+  void keep(uint32_t pid, uint64_t first_address_ns);
   // Forgets the processes that had ended when this was called last and are not to be kept.
   void forget_ended();
 
   void clear();
 
   bool knows(uint32_t pid) const { return processes_.contains(pid); }
-  // Returns the newest mapping of the process at an address, by the programs that it has executed; null if none is
-  // known. The pointer is valid until the next change.
-  CodeMapping* find(uint32_t pid, uint64_t address);
-  // Returns the mappings at an address of the processes that had the id before, newest first.
-  std::vector<CodeMapping*> find_former(uint32_t pid, uint64_t address);
+  // Calls `visit` with each mapping that the process has, or had, at an address, newest first. Their addresses are
+  // valid until the next change.
+  template <class Visit>
+  void visit(uint32_t pid, uint64_t address, Visit visit);
+  // The same for the processes that had the id before.
+  template <class Visit>
+  void visit_former(uint32_t pid, uint64_t address, Visit visit);
   bool has_former(uint32_t pid) const;
   // Returns the process that it is a copy of; 0 if that is not known.
   uint32_t parent_of(uint32_t pid) const;
 
  private:
+  struct Replaced {
+    CodeMapping code;
+    uint64_t until_ns = 0;
+  };
+  struct Space {
+    AddressSpace mapped;
+    std::vector<Replaced> replaced;  // by other code, oldest first
+    uint64_t until_ns = 0;           // the next program was executed
+
+    template <class Visit>
+    void visit(uint64_t address, Visit visit) {
+      if (CodeMapping* code = mapped.find(address)) visit(*code);
+      for (auto each = replaced.rbegin(); each != replaced.rend(); ++each)
+        if (each->code.has(address)) visit(each->code);
+    }
+  };
   struct Watched {
     uint64_t used_at = 0;  // counts uses
     uint32_t parent = 0;
     bool is_kept = false;
-    std::vector<AddressSpace> spaces;  // one for each program, the last one is current
-    size_t former_spaces = 0;          // so many of them, at the front, are of processes that had the id before
+    std::vector<Space> spaces;  // one for each program, the last one is current
+    size_t former_spaces = 0;   // so many of them, at the front, are of processes that had the id before
   };
+  static size_t weight_of(const Space& space);
+  void drop_before(Watched& process, uint64_t time_ns);
   using Processes = std::unordered_map<uint32_t, Watched>;
   Watched& find_or_add(uint32_t pid);
   void drop_oldest();
@@ -64,5 +86,20 @@ class WatchedProcesses {
   size_t weight_ = 0;                           // of the mappings of all processes; one with a long path has more
   std::vector<uint32_t> ended_, ended_before_;  // since and before the last call of forget_ended
 };
+
+template <class Visit>
+void WatchedProcesses::visit(uint32_t pid, uint64_t address, Visit visit) {
+  const auto found = processes_.find(pid);
+  if (found == processes_.end()) return;
+  for (size_t i = found->second.spaces.size(); i > found->second.former_spaces; --i)
+    found->second.spaces[i - 1].visit(address, visit);
+}
+
+template <class Visit>
+void WatchedProcesses::visit_former(uint32_t pid, uint64_t address, Visit visit) {
+  const auto found = processes_.find(pid);
+  if (found == processes_.end()) return;
+  for (size_t i = found->second.former_spaces; i > 0; --i) found->second.spaces[i - 1].visit(address, visit);
+}
 
 }  // namespace espy::symbols

@@ -191,7 +191,7 @@ TEST(Limits, EqualPathsAreKeptOnce) {
   constexpr uint64_t kCount = 4000, kStart = 0x7f0000000000, kBytes = 0x1000;
   const std::string path = "/" + std::string(4000, 'd');
   Symbolizer symbols;
-  symbols.on_unknown([] {});
+  symbols.on_lookup([] {});
   const size_t before = used_bytes();
   for (uint64_t i = 0; i < kCount; ++i)
     symbols.process_mapped(kPid, {.start = kStart + i * kBytes,

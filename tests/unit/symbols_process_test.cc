@@ -9,6 +9,7 @@
 #include <sys/prctl.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
+#include <sys/sysmacros.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -18,6 +19,7 @@
 #include <memory>
 
 #include "base/end_request.h"
+#include "program/unwind.h"
 #include "symbols/symbols.h"
 #include "symbols_support.h"
 
@@ -294,9 +296,17 @@ TEST(User, LibraryLoadedAfterTheSnapshot) {
   EXPECT_EQ(found->name, "late_function");
 }
 
+// The address with the tag of what the process has mapped there now.
+uint64_t tagged_in(uint32_t pid, uint64_t address) {
+  for (const Mapping& mapping : *read_mappings(pid))
+    if (mapping.start <= address && address < mapping.end)
+      return program::tagged(address, program::file_code_tag(mapping.inode, mapping.file_offset - mapping.start));
+  return address;
+}
+
 TEST(User, ExecToAProgramAtTheSameAddresses) {
   const TempDir dir;
-  // Both are linked to the same place, so only asking which program it is tells them apart.
+  // Both are linked to the same place, so only the tag tells whose the address is.
   const std::string second = dir.build("second", kWaiting, "-O1 -no-pie -fno-pie -Dvisible=other_name");
   const std::string first = dir.build("first", R"(
       #include <stdio.h>
@@ -313,15 +323,20 @@ TEST(User, ExecToAProgramAtTheSameAddresses) {
   Child child({first, second});
   const uint64_t visible = child.read_address();
   Symbolizer symbols;
-  ASSERT_EQ(symbols.user(child.pid(), visible)->name, "visible");
+  const auto name_of = [&](uint64_t address) {
+    const auto found = symbols.user(child.pid(), address);
+    return found ? found->name : "";
+  };
+  ASSERT_EQ(name_of(visible), "visible");
+  const uint64_t of_first = tagged_in(child.pid(), visible);
   child.write_line("");
   const uint64_t other = child.read_address();
+  const uint64_t of_second = tagged_in(child.pid(), other);
+  ASSERT_NE(program::code_tag(of_first), program::code_tag(of_second));
+  EXPECT_EQ(name_of(of_second), "other_name");
+  EXPECT_EQ(name_of(of_first), "visible");
   // The symbolizer looks for a new program again after a while, not at every address.
-  const auto finds_other = [&] {
-    const auto found = symbols.user(child.pid(), other);
-    return found && found->name == "other_name";
-  };
-  EXPECT_TRUE(eventually(finds_other));
+  EXPECT_TRUE(eventually([&] { return name_of(other).empty(); }));
 }
 
 // The mapping of our own program at an address, as if of another process.
@@ -337,9 +352,9 @@ TEST(User, EventsOfEndedProcesses) {
   const uint64_t here = address_of(&espy_symbols_test_function);
   Symbolizer symbols;
   symbols.process_mapped(kParent, own_mapping(here));
-  EXPECT_FALSE(symbols.user(kParent, here)) << "without on_unknown";
+  EXPECT_FALSE(symbols.user(kParent, here)) << "without on_lookup";
   int calls = 0;
-  symbols.on_unknown([&] { ++calls; });
+  symbols.on_lookup([&] { ++calls; });
   EXPECT_EQ(symbols.user(kParent, here)->name, "espy_symbols_test_function");
   // A copy has the mappings of its parent, and of the programs that it executes the newest first.
   symbols.process_started(kChild, kParent);
@@ -352,7 +367,6 @@ TEST(User, EventsOfEndedProcesses) {
   symbols.process_mapped(kChild, other);
   EXPECT_FALSE(symbols.user(kChild, here));
   EXPECT_EQ(symbols.user_module(kChild, here)->path, "/nowhere");
-  EXPECT_EQ(calls, 0);
   EXPECT_FALSE(symbols.user(kChild, other.end + 1));
   EXPECT_GT(calls, 0);
   // Only what was remembered is kept.
@@ -364,6 +378,55 @@ TEST(User, EventsOfEndedProcesses) {
   EXPECT_TRUE(symbols.user_module(kParent, here));
   EXPECT_TRUE(symbols.user_module(kChild, here));
   EXPECT_FALSE(symbols.user_module(kOther, here));
+}
+
+// The tag of a stack tells which of several files was mapped at an address; without it, none is.
+TEST(User, CodeOfSeveralFiles) {
+  constexpr uint32_t kPid = 0x7ffffff0, kLater = 0x7ffffff1;  // above all ids
+  constexpr uint64_t kStart = 0x7f0000000000, kEnd = kStart + 0x2000, kAddress = kStart + 0x10;
+  const auto library = [](const std::string& path, uint64_t inode) {
+    return Mapping{.start = kStart,
+                   .end = kEnd,
+                   .file_offset = 0x1000,
+                   .path = path,
+                   .device = makedev(8, 1),
+                   .inode = inode,
+                   .executable = true};
+  };
+  const auto tag = [](uint64_t inode) { return program::file_code_tag(inode, 0x1000 - kStart); };
+  ASSERT_NE(tag(11), tag(12));
+  Symbolizer symbols;
+  symbols.on_lookup([] {});
+  const auto path_at = [&](uint32_t pid, uint64_t address) {
+    const auto module = symbols.user_module(pid, address);
+    return module ? module->path : "";
+  };
+  symbols.process_started(kPid, 0, 1);
+  symbols.process_mapped(kPid, library("/a.so", 11), 2);
+  EXPECT_EQ(path_at(kPid, kAddress), "/a.so");
+  symbols.process_mapped(kPid, library("/b.so", 12), 3);
+  EXPECT_EQ(path_at(kPid, kAddress), "");
+  EXPECT_EQ(symbols.uncertain_addresses(), 1U);
+  EXPECT_EQ(path_at(kPid, program::tagged(kAddress, tag(11))), "/a.so");
+  EXPECT_EQ(path_at(kPid, program::tagged(kAddress, tag(12))), "/b.so");
+  EXPECT_EQ(path_at(kPid, program::tagged(kAddress, program::kAnonymousCode)), "");
+  // Anonymous memory in a part of it, and a program that is executed.
+  symbols.process_mapped(kPid, {.start = kStart, .end = kStart + 0x1000, .executable = true}, 4);
+  EXPECT_EQ(path_at(kPid, program::tagged(kAddress, program::kAnonymousCode)), "");
+  EXPECT_EQ(path_at(kPid, program::tagged(kAddress + 0x1000, tag(12))), "/b.so");
+  symbols.process_executed(kPid, 5);
+  symbols.process_mapped(kPid, library("/c.so", 13), 6);
+  EXPECT_EQ(path_at(kPid, program::tagged(kAddress, tag(13))), "/c.so");
+  EXPECT_EQ(path_at(kPid, program::tagged(kAddress, tag(11))), "/a.so");
+  EXPECT_EQ(path_at(kPid, kAddress), "");
+  // What was there before the first address was captured does not count.
+  symbols.process_started(kLater, 0, 1);
+  symbols.process_mapped(kLater, library("/a.so", 11), 2);
+  symbols.process_mapped(kLater, library("/b.so", 12), 3);
+  symbols.process_executed(kLater, 4);
+  symbols.process_mapped(kLater, library("/c.so", 13), 5);
+  symbols.remember(kLater, 6);
+  EXPECT_EQ(path_at(kLater, kAddress), "/c.so");
 }
 
 // As events tell it: a copy of a shell that has executed a program with a few libraries, and has ended.
@@ -387,7 +450,7 @@ void run_short_process(Symbolizer& symbols, uint32_t pid) {
 TEST(User, EndedProcessesTakeLittleMemory) {
   constexpr uint32_t kFirst = 0x400001, kCount = 4000;
   Symbolizer symbols;
-  symbols.on_unknown([] {});
+  symbols.on_lookup([] {});
   const auto used = [] { return ::mallinfo2().uordblks; };  // constant with a sanitizer
   const size_t before = used();
   for (uint32_t i = 0; i < kCount; ++i) run_short_process(symbols, kFirst + i);
@@ -400,7 +463,7 @@ TEST(User, EndedProcessesTakeLittleMemory) {
 TEST(User, DropsTheEventsThatWereNotUsedForLongest) {
   constexpr uint32_t kFirst = 0x400001, kCount = 200;
   Symbolizer symbols({.max_processes = 100});
-  symbols.on_unknown([] {});
+  symbols.on_lookup([] {});
   for (uint32_t i = 0; i < kCount; ++i) run_short_process(symbols, kFirst + i);
   const auto is_known = [&](uint32_t i) {
     return symbols.user_module(kFirst + i, 0x7f0000000000 + (kFirst + i) * 0x1000000ULL + 0x100010).has_value();
@@ -651,7 +714,7 @@ TEST(User, EventsTellOfAnotherProcessWithTheSameId) {
   const std::string a = dir.build("a.so", "int in_a(void) { return 1; }", "-shared -fPIC");
   const uint64_t in_a = ElfFile::open(a)->find_function("in_a")->file_offset;
   Symbolizer symbols;
-  symbols.on_unknown([] {});
+  symbols.on_lookup([] {});
   Forked first({{kMadeCode, ""}, {kFirstPlace, a}});
   ASSERT_TRUE(first.is_running());
   const uint32_t pid = first.pid();
