@@ -44,6 +44,8 @@
 // See also: lib/maple_tree.c (mtree_range_walk) and include/linux/maple_tree.h in the kernel.
 #include "builtins/unwind.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <bit>
 
@@ -261,6 +263,27 @@ void report_mappings(Lowering& lowering, ValueId state, ValueId pid, source::Spa
   });
 }
 
+// Emits the count of a stack that ends before its outermost caller: at the limit, or in code that was made at run time,
+// of which no table tells where its caller is. A limit that the script has set lower is a wish for so many frames.
+void count_short_stack(Lowering& lowering, ValueId state, uint32_t frames) {
+  ir::Builder& ir = lowering.ir();
+  const ValueId count = ir.load(4, state, UnwindState::kFrameCount);
+  lowering.when(
+      Condition::ult, count, ir.constant(frames),
+      [&] {
+        const int64_t anonymous = int64_t{program::kAnonymousCode} << program::kCodeTagShift;
+        lowering.when(Condition::eq, ir.load(8, state, UnwindState::kTag), ir.constant(anonymous), [&] {
+          lowering.count_loss(program::LossKind::kGuess,
+                              "user stacks that end in code that was made at run time, as it has no frame pointers");
+        });
+      },
+      [&] {
+        if (frames < program::kWholeStackFrames) return;
+        lowering.count_loss(program::LossKind::kGuess,
+                            fmt::format("user stacks that may have more than {} frames", frames));
+      });
+}
+
 // Emits the insertion of the stack into `stacks`, unless it is there already. Returns its key.
 ValueId store_stack(Lowering& lowering, ValueId state, const program::Program::UnwoundStacks& stacks) {
   ir::Builder& ir = lowering.ir();
@@ -355,6 +378,7 @@ void lower_unwound_stack(Lowering& lowering, TypeId type, ValueId pid, ValueId d
         const ValueId state = walk(lowering, lowering.types()[type].count, pid, load_register);
         request_missing_table(lowering, state, pid, span);
         report_mappings(lowering, state, pid, span);
+        count_short_stack(lowering, state, lowering.types()[type].count);
         const ValueId count = ir.load(4, state, UnwindState::kFrameCount);
         ir.store(4, destination, count, 12);
         const ValueId key = lowering.select(

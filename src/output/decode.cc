@@ -11,6 +11,7 @@
 
 #include "base/byte_reader.h"
 #include "program/probe_names.h"
+#include "program/unwind.h"
 #include "types/variants.h"
 
 namespace espy::output {
@@ -273,6 +274,12 @@ class Decoder {
       // A signal interrupts between two instructions: the address is not a return address.
       const std::string& symbol = out.frames.back()->symbol;
       is_caller = symbol.empty() || symbol != resolver.signal_trampoline;
+    }
+    const size_t limit = is_unwound ? type.count : std::min(type.count, program::kWholeStackFrames);
+    const bool has_names = type.stack_mode == types::StackMode::kBpftrace || type.stack_mode == types::StackMode::kPerf;
+    if (type.count >= program::kWholeStackFrames && addresses.size() >= limit && has_names) {
+      static const auto kMark = std::make_shared<const Frame>(Frame{0, std::string(kTruncated), 0, {}, {}});
+      out.frames.push_back(kMark);
     }
     return {std::move(out)};
   }

@@ -33,6 +33,7 @@ std::string unnamed_text(const Frame& frame, uint8_t mode) {
 
 // "main+42", "main+42@/src/main.c:12", "[inlined] twice@/src/main.c:7", "[postgres]+0x1f4b", "0x55d1c0de".
 std::string symbol_text(const Frame& frame, uint8_t mode) {
+  if (frame.address == 0 && !frame.symbol.empty()) return frame.symbol;  // a mark
   const std::string name = frame.symbol.empty() ? unnamed_text(frame, mode)
                            : frame.is_inlined   ? "[inlined] " + frame.symbol
                                                 : fmt::format("{}+{}", frame.symbol, frame.offset);
