@@ -40,6 +40,11 @@ Status set_given(std::string_view option, std::string& to, std::string_view text
   return {};
 }
 
+Status set_follow_new(Options& options, std::string_view) {
+  options.config.follows = options.session.follows_new_only = true;
+  return {};
+}
+
 Status set_cgroup(Options& options, std::string_view text) { return set_given("--cgroup", options.cgroup, text); }
 Status set_container(Options& options, std::string_view text) {
   return set_given("--container", options.container, text);
@@ -270,8 +275,10 @@ constexpr OptionRow kOptionRows[] = {
     {'p', "pid", "PID", "trace only this process, and end when it ends", set_pid},
     {'c', "cmd", "COMMAND", "start this command once all probes are attached, and end when it ends",
      set_text<&Options::child_command>},
-    {0, "follow", "", "with -p or -c: trace this process and those it starts, and end when all have ended",
+    {0, "follow", "",
+     "with -p or -c: trace this process, those it has started and those it starts, and end when all have ended",
      set_flag<&Options::config, &Config::follows>},
+    {0, "follow-new", "", "the same without the processes that it has started already", set_follow_new},
     {0, "cgroup", "PATH",
      "trace only the tasks of this control group and of those below it, and end when it is removed", set_cgroup},
     {0, "container", "ID",

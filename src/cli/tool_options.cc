@@ -21,6 +21,7 @@ constexpr ToolOption kToolOptions[] = {
     {"pid", false},
     {"cmd", false},
     {"follow", false},
+    {"follow-new", false},
     {"cgroup"},
     {"container", false},
     {"user"},

@@ -36,6 +36,16 @@ std::optional<ProcessTime> parse_process_time(std::string_view stat) {
   return ProcessTime{number(kStartTime), number(kUserTime) + number(kSystemTime)};
 }
 
+std::optional<ProcessParent> parent_of(uint32_t pid) {
+  const auto stat = read_file(proc_path(pid, "stat"));
+  const size_t end = stat ? stat->rfind(") ") : std::string::npos;
+  if (end == std::string::npos) return std::nullopt;
+  const auto fields = split(std::string_view(*stat).substr(end + 2), ' ');
+  const auto parent = fields.size() > 1 ? parse_int(fields[1]) : std::nullopt;
+  if (!parent || *parent < 0) return std::nullopt;
+  return ProcessParent{static_cast<uint32_t>(*parent), fields[0] == "Z" || fields[0] == "X"};
+}
+
 std::vector<uint32_t> busiest_processes(const std::function<bool()>& is_late) {
   const uint64_t now = ticks_since_start();
   std::vector<uint32_t> pids = numbered_entries("/proc");

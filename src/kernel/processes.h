@@ -17,6 +17,13 @@ struct ProcessTime {
 // memory.
 std::optional<ProcessTime> parse_process_time(std::string_view stat);
 
+struct ProcessParent {
+  uint32_t parent = 0;     // 0: none
+  bool is_zombie = false;  // it has ended, and its parent has not waited for it
+};
+// nullopt if the process is not there any more.
+std::optional<ProcessParent> parent_of(uint32_t pid);
+
 // Returns the processes, those first that were on a CPU for the largest part of their life, without those that have no
 // memory. Takes some 10 us per process. Once `is_late` returns true, it looks at no more: the remaining ones follow,
 // the newest first.

@@ -3,6 +3,7 @@
 
 #include <span>
 
+#include "base/byte_reader.h"
 #include "base/strings.h"
 #include "kernel/cpu_list.h"
 #include "load/machine.h"
@@ -105,6 +106,22 @@ spec::ProbeContext context(spec::ContextRequest& request) {
   return out;
 }
 
+// With --follow, also to the processes that are there already. Those that they start inherit the counters.
+Status attach_to_processes(const spec::AttachRequest& request, program::ProbeId id, const load::PerfEvent& event,
+                           uint32_t pid) {
+  std::vector<uint32_t> started;
+  if (const program::MapId map = request.program.following.processes; map.valid() && !request.config.pid_namespace)
+    TRY_STATUS(request.machine.for_each(map, [&](std::span<const std::byte> key, std::span<const std::byte>) {
+      started.push_back(static_cast<uint32_t>(load_le(key, 0, 4)));
+    }));
+  TRY_STATUS(attach_to_threads(request, id, event, pid));
+  for (const uint32_t each : started) {
+    const Status status = attach_to_threads(request, id, event, each);
+    if (!status && status.error().code != ESRCH) return status;
+  }
+  return {};
+}
+
 template <const spec::Provider& kRow>
 Status attach_one(const spec::AttachRequest& request, program::ProbeId id) {
   const program::Probe& probe = request.program.probes[id];
@@ -115,7 +132,7 @@ Status attach_one(const spec::AttachRequest& request, program::ProbeId id) {
   event.config = found->config;
   event.period = probe.number;
   // Counts the events of this process only. A counter per CPU, filtered by pid, would count all processes.
-  if (const auto only = request.config.only_process()) return attach_to_threads(request, id, event, *only);
+  if (const auto only = request.config.only_process()) return attach_to_processes(request, id, event, *only);
   for (const uint32_t cpu : kernel::online_cpus()) {
     event.cpu = static_cast<int32_t>(cpu);
     TRY_STATUS(request.machine.attach_perf_event(request.program_id, event, id.index));

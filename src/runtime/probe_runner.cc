@@ -51,6 +51,12 @@ Status ProbeRunner::run_signal_probes() const {
   return {};
 }
 
+Status ProbeRunner::attach_followers() const {
+  for (const auto& [tracepoint, id] : program_.following.programs)
+    TRY_STATUS(machine_.attach_raw_tracepoint(id, tracepoint, 0));
+  return {};
+}
+
 Status ProbeRunner::attach() const {
   // By program, as one program may serve many probes.
   std::map<program::ProgramId, std::vector<program::ProbeId>> by_program;
@@ -59,8 +65,6 @@ Status ProbeRunner::attach() const {
     if (provider(probe).phase == Phase::kAttached && !is_on_signal(provider(probe)))
       by_program[probe.program].push_back(id);
   }
-  for (const auto& [tracepoint, id] : program_.following.programs)
-    TRY_STATUS(machine_.attach_raw_tracepoint(id, tracepoint, 0));
   const uint64_t count_before = machine_.attached_count();
   for (const Turn turn : {Turn::kReturnsFirst, Turn::kEntries, Turn::kReversed, Turn::kOthers}) {
     const auto attach = [&](program::ProgramId id, std::span<const program::ProbeId> probes,

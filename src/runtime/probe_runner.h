@@ -30,8 +30,9 @@ class ProbeRunner {
   // Runs each probe of the phase once; fails where the first of them does.
   Status run_phase(spec::Provider::Phase phase) const;
   Status run_signal_probes() const;
-  // Attaches the programs, those that follow processes first. On every hook they then run in the order of their ids,
-  // which is that of the script.
+  // Attaches the programs that follow processes.
+  Status attach_followers() const;
+  // Attaches the others. On every hook they then run in the order of their ids, which is that of the script.
   Status attach() const;
 
  private:

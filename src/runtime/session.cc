@@ -18,6 +18,7 @@
 #include "base/time_limit.h"
 #include "kernel/functions.h"
 #include "runtime/cost_check.h"
+#include "runtime/existing_children.h"
 #include "runtime/first_losses.h"
 #include "runtime/loss_report.h"
 #include "runtime/notify.h"
@@ -227,13 +228,32 @@ Status Session::attach_probes() {
   });
   if (options_.budget_cpus > 0) machine_.keep_attachments();
   if (options_.checks_cost) close_gates(machine_, program_);
-  const Status attached = probes_.attach();
+  Status attached = attach_followers();
+  if (attached) attached = probes_.attach();
   if (progress != nullptr) progress->end();
   if (!attached && !is_end_requested()) return attached;
   if (!options_.checks_cost || is_end_requested()) return {};
   // What keeps a budget need not be accepted.
   const bool is_accepted = config_.accepts_cost || options_.budget_cpus > 0;
   return check_cost(machine_, program_, options_.hook_costs, is_accepted, sink_);
+}
+
+// Their unwind tables are mostly those of the process, which are read already.
+Status Session::attach_followers() {
+  TRY_STATUS(probes_.attach_followers());
+  if (!program_.following.processes.valid() || !options_.watched_pid || options_.follows_new_only) return {};
+  if (config_.pid_namespace) {
+    sink_.message("runtime_error",
+                  "children that the process has already are not traced, as espy is in a pid namespace", "", 0, 0, 0);
+    return {};
+  }
+  const std::vector<uint32_t> children = TRY(follow_existing_children(machine_, program_, *options_.watched_pid));
+  if (unwind_tables_.are_wanted())
+    for (const uint32_t child : children) unwind_tables_.add_process(child);
+  if (!children.empty())
+    sink_.explain(fmt::format("traces also {} processes that {} has started already (--follow-new leaves them out)\n",
+                              children.size(), *options_.watched_pid));
+  return {};
 }
 
 void Session::warn_of_missing_probes() {

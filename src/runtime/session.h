@@ -38,6 +38,7 @@ struct SessionOptions {
   uint32_t child_pid = 0;               // -c: the run ends with this process; 0: none
   std::string child_program;            // -c: the program that it will run
   std::optional<uint32_t> watched_pid;  // -p: the run ends with this process
+  bool follows_new_only = false;        // with -p: not the processes that it has started already
   std::vector<uint32_t> unwound_pids;   // processes whose unwind tables are built before the first stack
   std::string watched_directory;        // --cgroup: the run ends when it is removed; empty: none
   std::function<Status()> on_set_up;    // called once the probes are attached, before a record is read: --user
@@ -90,6 +91,7 @@ class Session : private LiveRun {
   // Builds the unwind tables that are needed for certain or probably, before the first stack.
   void start_unwinding();
   Status attach_probes();
+  Status attach_followers();
   void show_attached();
   void warn_of_missing_probes();
   output::RunInfo run_info();
