@@ -1,9 +1,11 @@
 // The current task, in whose context the probe fired, and the machine that it runs on.
 #include <fmt/format.h>
+#include <sys/stat.h>
 
 #include <algorithm>
 
 #include "builtins/common.h"
+#include "lower/mappings.h"
 #include "lower/processes.h"
 
 namespace espy::builtins {
@@ -250,6 +252,113 @@ TypeId check_has_cpid(Checker& checker, const CallSite& call) {
   return checker.types().bool_type();
 }
 
+// ---- The filters of the command line
+
+bool has_filter(const spec::Config& config) { return config.only_process() || config.cgroup; }
+
+// The id of the group of --cgroup is the number of its directory.
+std::optional<int64_t> id_of_group(const spec::Config& config) {
+  struct stat found = {};
+  if (!config.cgroup || ::stat(config.cgroup->path.c_str(), &found) != 0) return std::nullopt;
+  return static_cast<int64_t>(found.st_ino);
+}
+
+// Where the kernel keeps the groups above a group, and the group itself.
+struct GroupOffsets {
+  int64_t level, ids, pointers, node, id;
+  GroupOffsets(kernel::Kernel& kernel, types::Types& types) {
+    const auto at = [&](std::string_view tag, std::string_view name) {
+      return lower::member_offset(kernel, types, tag, name);
+    };
+    level = at("cgroup", "level");
+    ids = at("cgroup", "ancestor_ids");    // before Linux 6.1
+    pointers = at("cgroup", "ancestors");  // since then
+    node = at("cgroup", "kn");
+    id = at("kernfs_node", "id");
+  }
+  bool are_known() const { return level >= 0 && (ids >= 0 || (pointers >= 0 && node >= 0 && id >= 0)); }
+};
+
+TypeId check_traced(Checker& checker, const CallSite& call) {
+  checker.act_in_all_tasks();
+  const spec::Config& config = checker.config();
+  if (!has_filter(config)) checker.fold(call.expr, int64_t{1});
+  if (!has_filter(config) || call.arguments.empty()) return checker.types().bool_type();
+  check_task_id(checker, call);
+  if (config.pid_namespace && config.only_process())
+    checker.error("traced-in-namespace", call.span,
+                  "of which process another task is cannot be known in a pid namespace",
+                  "run espy in the initial pid namespace");
+  if (config.cgroup && (!id_of_group(config) || !GroupOffsets(checker.kernel(), checker.types()).are_known()))
+    checker.error("traced-in-group", call.span, "in which control group another task is cannot be known here");
+  return checker.types().bool_type();
+}
+
+ValueId is_in_group(Lowering& lowering, ValueId task) {
+  constexpr int64_t kMostLevels = 32;
+  ir::Builder& ir = lowering.ir();
+  const GroupOffsets at(lowering.kernel(), lowering.types());
+  const int64_t wanted = id_of_group(lowering.checked().config).value_or(0);
+  const auto read = [&](ValueId base, int64_t offset, uint8_t size_bytes) {
+    return lowering.read_scalar(base, offset, size_bytes, false, AddressSpace::kKernel);
+  };
+  const TypeId type = lowering.kernel().find_struct(lowering.types(), "task_struct");
+  const ValueId group = kernel_member(lowering, task, type, {"cgroups", "dfl_cgrp"}).value;
+  const ValueId first = ir.binary(Op::k_add, group, at.ids >= 0 ? at.ids : at.pointers);
+  const ValueId level = read(group, at.level, 4);
+  const ValueId out = ir.slot(ir.add_variable("is_in_group"));
+  ir.store(8, out, ir.constant(0));
+  ir.count_up(kMostLevels, [&](ValueId index, ir::BlockId done) {
+    const ir::BlockId look = ir.add_block("look"), found = ir.add_block("found"), next = ir.add_block("next");
+    ir.branch(Condition::ult, level, index, done, look);
+    ir.enter(look);
+    const ValueId above = read(ir.binary(Op::k_add, first, ir.binary(Op::k_shl, index, 3)), 0, 8);
+    const ValueId id = at.ids >= 0 ? above : read(read(above, at.node, 8), at.id, 8);
+    ir.branch(Condition::eq, id, ir.constant(wanted), found, next);
+    ir.enter(found);
+    ir.store(8, out, ir.constant(1));
+    ir.jump(done);
+    ir.enter(next);
+  });
+  return ir.load(8, out);
+}
+
+ValueId is_started(Lowering& lowering, ValueId process) {
+  ir::Builder& ir = lowering.ir();
+  const ValueId key = ir.slot(ir.add_slot(8, 8, "process"));
+  ir.store(4, key, process);
+  const ValueId found = ir.call(Helper::map_lookup_elem, {ir.map(lowering.program().following.processes), key});
+  return lowering.select(
+      Condition::ne, found, ir.constant(0), [&] { return ir.constant(1); }, [&] { return ir.constant(0); });
+}
+
+ValueId is_in_processes(Lowering& lowering, ValueId task, int64_t only) {
+  ir::Builder& ir = lowering.ir();
+  const auto& space = lowering.checked().config.pid_namespace;
+  const TypeId type = lowering.kernel().find_struct(lowering.types(), "task_struct");
+  const ValueId process = task.valid() ? ir.unary(Op::k_zext32, kernel_member(lowering, task, type, {"tgid"}).value)
+                                       : lower::current_process(ir);
+  const ValueId numbered = space && !task.valid() ? ir.load(4, lower::ids_in(ir, *space), 4) : process;
+  const ValueId is_only = ir.binary(Op::k_eq, numbered, only);
+  if (!lowering.program().following.processes.valid()) return is_only;
+  return ir.binary(Op::k_or, is_only, is_started(lowering, process));
+}
+
+Operand lower_traced(Lowering& lowering, const CallSite& call) {
+  ir::Builder& ir = lowering.ir();
+  const ValueId task = call.arguments.empty() ? ValueId() : lowering.scalar(call.arguments[0]);
+  ValueId out = ir.constant(1);
+  if (const program::MapId group = lowering.program().cgroup; group.valid()) {
+    const auto current = [&] {
+      return ir.binary(Op::k_eq, ir.call(Helper::current_task_under_cgroup, {ir.map(group), ir.constant(0)}), 1);
+    };
+    out = ir.binary(Op::k_and, out, task.valid() ? is_in_group(lowering, task) : current());
+  }
+  if (const auto only = lowering.checked().config.only_process())
+    out = ir.binary(Op::k_and, out, is_in_processes(lowering, task, int64_t{*only}));
+  return lowering.scalar_operand(lowering.types().bool_type(), out);
+}
+
 // ---- The machine
 
 Operand lower_cpu(Lowering& lowering, const CallSite&) { return uint32_operand(lowering, lowering.cpu()); }
@@ -324,6 +433,14 @@ constexpr spec::Builtin kRows[] = {
      .kept = spec::Kept::kWithArguments,
      .is_in_recordings = true,
      .example = "begin { if (ppid > 0) { print(\"has a parent\"); } }"},
+    {.sig = "any traced(struct task_struct *task = curtask)",
+     .doc =
+         "Whether a task is one of those to which `-p`, `--follow` and `--cgroup` limit the probes: the current one, "
+         "or `task`. True without these options. The probes of a script that asks act in all tasks.",
+     .kind = BuiltinKind::kVariable,
+     .check = check_traced,
+     .lower = lower_traced,
+     .example = "tracepoint:sched:sched_switch { if (traced) { @left = count(); exit(); } }"},
     {.sig = "any leader_comm(struct task_struct *task = curtask)",
      .doc = "The name of the process's first thread.",
      .kind = BuiltinKind::kVariable,

@@ -19,6 +19,7 @@
 #include "check/map_expressions.h"
 #include "check/members.h"
 #include "check/names.h"
+#include "check/other_tasks.h"
 #include "check/program_types.h"
 #include "check/statements.h"
 #include "check/suggestions.h"
@@ -229,6 +230,7 @@ void analyze(CheckRequest& request, Checked& checked, const Defines& defines) {
   finish(*parts, request, checked);
   if (!request.diagnostics.has_errors()) find_thread_maps(checked, request.registry, request.types, request.kernel);
   refuse_unknown_options(checked, request.diagnostics);
+  if (!request.diagnostics.has_errors()) warn_of_other_tasks(checked, request.diagnostics);
 }
 
 }  // namespace espy::check

@@ -32,6 +32,9 @@ class BuiltinChecker final : public Checker {
   const Constant& constant(ExprId expr) const override { return facts_.constant(expr); }
   bool is_keyed(ExprId map) const override { return maps_.is_keyed(map); }
   void measure_stacks() override { checked_.measures_stacks = true; }
+  void act_in_all_tasks() override {
+    for (Unit& unit : checked_.units) unit.context.is_limited_to_pid = false;
+  }
   void fold(ExprId call, Constant value) override { facts_.fact(call).constant = std::move(value); }
   void note_option(ScriptOption option) override;
   void error(std::string_view id, Span span, std::string message, std::string hint = {}) override {

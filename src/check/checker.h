@@ -36,6 +36,8 @@ class Checker {
   virtual bool is_keyed(ExprId map) const = 0;
   // Notes that the script asks for the number of frames of stored stacks, which must then be stored with them.
   virtual void measure_stacks() = 0;
+  // Notes that the script asks which tasks are traced: its probes then act in all of them.
+  virtual void act_in_all_tasks() = 0;
   // Makes the call a constant, as for kaddr, pton and getopt.
   virtual void fold(ExprId call, Constant value) = 0;
 

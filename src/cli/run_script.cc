@@ -26,6 +26,7 @@
 #include "check/capabilities.h"
 #include "check/check.h"
 #include "check/headers.h"
+#include "check/other_tasks.h"
 #include "cli/dump.h"
 #include "cli/environment.h"
 #include "cli/give_up_rights.h"
@@ -353,6 +354,7 @@ runtime::SessionOptions session_options_of(const Options& options, const check::
   runtime::SessionOptions out = options.session;
   out.shows_loss_report = options.verbose || (options.session.is_strict && options.format == "json");
   out.stack_detail = {checked.config.show_debug_info, output::find_sink(options.format)->needs_files};
+  out.left_out_by_filter = check::events_in_other_tasks(checked);
   if (checked.config.cgroup && !checked.config.cgroup->is_root) out.watched_directory = checked.config.cgroup->path;
   if (child) {
     out.child_pid = child->pid();

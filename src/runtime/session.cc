@@ -459,7 +459,8 @@ bool Session::report_losses() {
   costs_.report();
   if (!options_.is_strict) return true;
   if (const std::string unknown = loss_report.unknown(); !unknown.empty()) send("runtime_error", unknown);
-  const std::string reason = loss_report.inexact();
+  std::string reason = loss_report.inexact();
+  if (reason.empty()) reason = options_.left_out_by_filter;
   if (reason.empty()) return true;
   send("errorf", "not all that was shown is exact: " + reason);
   return false;

@@ -49,6 +49,7 @@ struct SessionOptions {
   TerminalText terminal;
   bool shows_loss_report = false;   // at the end
   bool is_strict = false;           // losses make the run fail
+  std::string left_out_by_filter;   // a sentence: events of the traced process that its filters leave out; "": none
   bool shows_cost = false;          // at the end
   uint64_t cost_interval_ns = 0;    // and while it runs; 0: not then
   load::HookCosts hook_costs = {};  // of this machine, if they were measured
@@ -90,8 +91,8 @@ class Session : private LiveRun {
   Result<int> run_script();
   // Builds the unwind tables that are needed for certain or probably, before the first stack.
   void start_unwinding();
-  Status attach_probes();
   Status attach_followers();
+  Status attach_probes();
   void show_attached();
   void warn_of_missing_probes();
   output::RunInfo run_info();
