@@ -2,7 +2,7 @@
 
 # begin generated: make docs
 _espy_commands='info trace record check snapshot build lsp'
-_espy_options='-e -l --list -p --pid -c --cmd --follow --cgroup --container --user -i --input --record --rotate --keep --last --from --to -o --output -f --format -B --buffer --listen --watch -v --verbose --cost --budget --check-cost --yes --strict -q --quiet -k --warnings --no-warnings --unsafe -I --include --debuginfo --traceable-functions --dwarf-pid --usdt-file-activation --test --bench --mode --probe-filter --no-feature --info --dry-run --dump -d --time --fmt -b --btf --examples -h --help -V --version -s --stack-order --graph --depth --when --slower-than --before -n --events --for --size --parents --kstack --ustack --on --espy --systemd'
+_espy_options='-e -l --list -p --pid -c --cmd --follow --follow-new --cgroup --container --user -i --input --record --rotate --keep --last --from --to -o --output -f --format -B --buffer --listen --watch -v --verbose --cost --budget --check-cost --yes --strict -q --quiet -k --warnings --no-warnings --unsafe -I --include --debuginfo --traceable-functions --dwarf-pid --usdt-file-activation --test --bench --mode --probe-filter --no-feature --info --dry-run --dump -d --time --fmt -b --btf --examples -h --help -V --version -s --stack-order --graph --depth --when --slower-than --before -n --events --for --size --parents --kstack --ustack --on --espy --systemd'
 _espy_probes='begin: end: interval: profile: software: hardware: kprobe: kretprobe: fentry: fexit: uprobe: uretprobe: usdt: tracepoint: rawtracepoint: watchpoint: iter: self: test: bench:'
 # The choices of an option's argument, or what it is, in capitals; nothing if the option takes none.
 _espy_argument() {
