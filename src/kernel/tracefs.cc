@@ -132,6 +132,10 @@ constexpr CInt kCInts[] = {
     {"dev_t", 4, false},
 };
 
+// Pointers to pointers of one field. C compilers take twelve at least; types in nests without bound would exhaust the
+// stack of the functions that walk them.
+constexpr int kMaxPointers = 16;
+
 class FieldTyper {
  public:
   FieldTyper(Kernel& kernel, Types& types, AddressSpace space) : kernel_(kernel), types_(types), space_(space) {}
@@ -152,7 +156,8 @@ class FieldTyper {
  private:
   TypeId pointer(const Declaration& declaration) {
     TypeId type = declaration.is_function ? types_.void_type() : named(declaration.base);
-    for (int i = 0; i < std::max(declaration.stars, 1); ++i) type = types_.pointer(type, space_);
+    const int depth = std::clamp(declaration.stars, 1, kMaxPointers);
+    for (int i = 0; i < depth; ++i) type = types_.pointer(type, space_);
     return type;
   }
 

@@ -272,6 +272,8 @@ std::string CParser::declarator(std::vector<CType::Step>& steps, CAttributes* at
   }
   steps.insert(steps.end(), suffixes.rbegin(), suffixes.rend());
   steps.insert(steps.end(), inner.begin(), inner.end());
+  if (steps.size() > kMaxNesting)
+    stream_.error("nesting-too-deep", stream_.span(stream_.token()), "this is nested too deeply");
   --nesting_;
   return name;
 }

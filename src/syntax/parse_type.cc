@@ -209,8 +209,10 @@ void TypeParser::type_elements(TypeName& type) {
 void TypeParser::type_suffixes(TypeName& type) {
   while (stream_.ok()) {
     if (stream_.accept(TokenKind::kStar)) {
+      if (!Nesting::link(state_)) return;
       type.suffixes.push_back({.is_pointer = true});
     } else if (stream_.accept(TokenKind::kLeftBracket)) {
+      if (!Nesting::link(state_)) return;
       TypeName::Suffix suffix;
       if (!stream_.at(TokenKind::kRightBracket)) suffix.count = expressions_.expression();
       type.suffixes.push_back(suffix);

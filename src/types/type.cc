@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <ranges>
 
 #include "base/check.h"
 #include "types/recent_layout.h"
@@ -402,15 +403,6 @@ std::string list(const Types& types, const std::vector<Member>& members, std::st
   return text;
 }
 
-std::string pointer_to_string(const Types& types, TypeId element) {
-  const Type& pointee = types[element];
-  if (pointee.kind == Kind::kFunction) {
-    return fmt::format("{} (*)({})", to_string(types, pointee.element), list(types, pointee.members, ", ", false));
-  }
-  const std::string text = to_string(types, element);
-  return text + (text.ends_with('*') ? "*" : " *");
-}
-
 std::string tagged(std::string_view keyword, const std::string& name) {
   return fmt::format("{} {}", keyword, name.empty() ? "<anonymous>" : name);
 }
@@ -463,7 +455,10 @@ std::string_view kind_word(Kind kind) {
   return "";
 }
 
-std::string to_string(const Types& types, TypeId id) {
+namespace {
+
+// The text of a type that is no array, and no pointer except one to a function.
+std::string to_simple_string(const Types& types, TypeId id) {
   if (!id.valid()) return "none";
   const Type& type = types[id];
   switch (type.kind) {
@@ -475,8 +470,10 @@ std::string to_string(const Types& types, TypeId id) {
       return type.size_bytes == 4 ? "float" : type.size_bytes == 8 ? "double" : "long double";
     case Kind::kEnum: return tagged("enum", type.name);
     case Kind::kStruct: return tagged(type.is_union ? "union" : "struct", type.name);
-    case Kind::kPointer: return pointer_to_string(types, type.element);
-    case Kind::kArray: return fmt::format("{}[{}]", to_string(types, type.element), type.count);
+    case Kind::kPointer: {
+      const Type& function = types[type.element];
+      return fmt::format("{} (*)({})", to_string(types, function.element), list(types, function.members, ", ", false));
+    }
     case Kind::kString: return fmt::format("string[{}]", type.count);
     case Kind::kBuffer: return fmt::format("buffer[{}]", type.count);
     case Kind::kRecent: return fmt::format("recent_t({}, {})", type.count, to_string(types, type.element));
@@ -487,6 +484,24 @@ std::string to_string(const Types& types, TypeId id) {
     default:
       return fmt::format("{}{}", has_unsigned_word(type.kind) && !type.is_signed ? "u" : "", kind_word(type.kind));
   }
+}
+
+bool has_suffix(const Types& types, TypeId id) {
+  if (!id.valid()) return false;
+  const Type& type = types[id];
+  return type.kind == Kind::kArray || (type.kind == Kind::kPointer && types[type.element].kind != Kind::kFunction);
+}
+
+}  // namespace
+
+// A loop, because scripts and files can nest pointers and arrays deeper than the stack is.
+std::string to_string(const Types& types, TypeId id) {
+  std::vector<const Type*> outer;
+  for (; has_suffix(types, id); id = types[id].element) outer.push_back(&types[id]);
+  std::string text = to_simple_string(types, id);
+  for (const Type* type : std::views::reverse(outer))
+    text += type->kind == Kind::kArray ? fmt::format("[{}]", type->count) : text.ends_with('*') ? "*" : " *";
+  return text;
 }
 
 }  // namespace espy::types

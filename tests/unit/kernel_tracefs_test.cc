@@ -93,6 +93,13 @@ TEST_F(TracepointTest, OfASyscallHasUserPointersAndCTypes) {
   EXPECT_EQ(type("ringid"), "int32");
 }
 
+TEST_F(TracepointTest, WithThousandsOfStarsHasFewerPointers) {
+  const std::string format = "ID: 1\nformat:\n\tfield:int " + std::string(100'000, '*') + "deep;\toffset:8;\tsize:8;\tsigned:0;\n";
+  const auto parsed = parse_tracepoint(*kernel_, types_, "a", "b", format);
+  ASSERT_TRUE(parsed.has_value());
+  EXPECT_EQ(to_string(types_, parsed->fields.at(0).type), "int32 ****************");
+}
+
 TEST_F(TracepointTest, ThatMakesNoSenseIsAnError) {
   EXPECT_FALSE(parse_tracepoint(*kernel_, types_, "a", "b", "").has_value());
   EXPECT_FALSE(parse_tracepoint(*kernel_, types_, "a", "b", "ID: x\nfield:;\nfield:\n").has_value());

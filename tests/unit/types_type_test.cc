@@ -115,6 +115,9 @@ TEST(Types, AreWrittenAsInTheLanguage) {
   EXPECT_EQ(text(types.stack(true, StackMode::kPerf, 3)), "ustack_t");
   const TypeId function = types.function(types.void_type(), {{.name = "x", .type = int8}});
   EXPECT_EQ(text(types.pointer(function, AddressSpace::kKernel)), "void (*)(int8)");
+  TypeId deep = types.int_type(4, true);
+  for (int i = 0; i < 100'000; ++i) deep = i % 2 == 0 ? types.pointer(deep, AddressSpace::kKernel) : types.array(deep, 1);
+  EXPECT_THAT(text(deep), testing::StartsWith("int32 *[1] *[1] *"));
 }
 
 TEST(Types, AreByReferenceWhereARegisterIsTooSmall) {
