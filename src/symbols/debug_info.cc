@@ -469,10 +469,10 @@ std::optional<DebugVariable> DebugInfo::State::result(types::Types& types, uint6
   const auto site = dwarf::site_at(*file, address);
   if (site && is_go(site->function)) return go_result(types, *site);
   const auto type = site ? dwarf::type_of(site->function) : std::nullopt;
-  if (!type) return std::nullopt;
+  if (!type || dwarf::is_of_assembler(*type)) return std::nullopt;
   DebugVariable out{"retval", dwarf::c_name(type), converted(types, type)};
-  const dwarf::Linkage linkage = dwarf::linkage_of(*file, site->function, address, optimised);
-  const std::string_view no_convention = file->clone_at(address) == Clone::kOfResult
+  const dwarf::Linkage linkage = dwarf::linkage_of(*file, site->function, site->entry, optimised);
+  const std::string_view no_convention = file->clone_at(site->entry) == Clone::kOfResult
                                              ? kOfClone
                                              : dwarf::why_no_result(site->function, types[out.type], linkage);
   const dwarf::Passed passed = dwarf::passed_value(reader_for(types), type, nullptr);

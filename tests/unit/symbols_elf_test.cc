@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <map>
+#include <numeric>
 #include <set>
 #include <sstream>
 
@@ -232,7 +233,8 @@ TEST(ElfFile, LibcAgreesWithReadelf) {
     if (it == expected.end() || !it->second.contains(symbol.address)) ++unlike;
   }
   EXPECT_EQ(unlike, 0u);
-  EXPECT_EQ(all.size(), expected.size());
+  const auto add = [](size_t sum, const auto& of_name) { return sum + of_name.second.size(); };
+  EXPECT_EQ(all.size(), std::accumulate(expected.begin(), expected.end(), size_t{0}, add));
   EXPECT_GT(all.size(), 2000u);
   EXPECT_TRUE(elf->find_function("strlen")->is_ifunc);
   EXPECT_EQ(elf->function_at(elf->find_function("__read")->address)->name, "read");
@@ -250,8 +252,7 @@ TEST(ElfFile, DefaultVersionBeatsOldOnes) {
   ASSERT_TRUE(f);
   EXPECT_EQ(f->name, "f");
   EXPECT_EQ(f->address, elf->find_function("current")->address);
-  ASSERT_EQ(elf->functions("f").size(), 1u);
-  EXPECT_EQ(elf->functions("f")[0].address, f->address);
+  EXPECT_EQ(elf->functions("f").size(), 2u) << "a program that was linked earlier calls the old one";
 }
 
 TEST(ElfFile, CppOverloadsByDemangledName) {

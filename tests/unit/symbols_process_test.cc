@@ -298,7 +298,8 @@ TEST(User, LibraryLoadedAfterTheSnapshot) {
 
 // The address with the tag of what the process has mapped there now.
 uint64_t tagged_in(uint32_t pid, uint64_t address) {
-  for (const Mapping& mapping : *read_mappings(pid))
+  const auto mappings = read_mappings(pid);
+  for (const Mapping& mapping : *mappings)
     if (mapping.start <= address && address < mapping.end)
       return program::tagged(address, program::file_code_tag(mapping.inode, mapping.file_offset - mapping.start));
   return address;

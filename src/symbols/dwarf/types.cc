@@ -150,6 +150,11 @@ uint64_t size_of_members(const Dwarf_Die& type, size_t& left, int depth) {
 
 }  // namespace
 
+bool is_of_assembler(const Dwarf_Die& type) {
+  Dwarf_Die die = type;
+  return dwarf_tag(&die) == DW_TAG_unspecified_type && dwarf_diename(&die) == nullptr;
+}
+
 uint64_t size_of_members(const Dwarf_Die& type) {
   constexpr size_t kMaxMembers = 1000;
   size_t left = kMaxMembers;

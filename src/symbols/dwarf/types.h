@@ -20,6 +20,8 @@ namespace espy::symbols::dwarf {
 std::optional<Dwarf_Die> type_of(const Dwarf_Die& die);
 // Strips typedefs, const and other modifiers.
 Dwarf_Die peeled(const Dwarf_Die& type);
+// Whether it is the type that GNU as gives the result of each function: unspecified, and without a name.
+bool is_of_assembler(const Dwarf_Die& type);
 // Returns the size of a type in bytes without the padding behind its last member; 0 if it is unknown.
 uint64_t size_of_members(const Dwarf_Die& type);
 // Returns the offset of a member or a base in its struct, in bytes; nullopt if only values tell it: of a virtual base.
