@@ -4,6 +4,7 @@
 // hash, or by their content if another stack has the place (program::StackMaps). User stacks without frame pointers are
 // unwound by tables (unwind.cc).
 #include <fmt/format.h>
+#include <sys/sysmacros.h>
 
 #include <algorithm>
 #include <cerrno>
@@ -266,14 +267,21 @@ void handle_remember(EventRecord& event) {
 }
 
 void handle_mapping(EventRecord& event) {
+  constexpr int kMinorBits = 20;  // MINORBITS of the kernel's include/linux/kdev_t.h
   const auto number = [&](size_t index) { return static_cast<uint64_t>(event.integer(index)); };
-  const auto path =
-      event.context().unwind_tables().path_of(program::UnwindFileKey::from({number(4), number(5), number(6)}));
+  const auto file = program::UnwindFileKey::from({number(4), number(5), number(6)});
+  const auto path = event.context().unwind_tables().path_of(file);
   const uint64_t start = number(1), bias = number(3);
   if (!path) return;
   event.context().symbols().remember_mapping(
       static_cast<uint32_t>(number(0)),
-      {.start = start, .end = start + number(2), .file_offset = start + bias, .path = *path, .executable = true});
+      {.start = start,
+       .end = start + number(2),
+       .file_offset = start + bias,
+       .path = *path,
+       .device = makedev(file.device >> kMinorBits, file.device & ((1u << kMinorBits) - 1)),
+       .inode = file.inode,
+       .executable = true});
 }
 
 constexpr spec::Builtin kRows[] = {

@@ -59,7 +59,7 @@ namespace {
 
 constexpr std::string_view kVdso = "[vdso]";
 
-// 0: of `remember_mapping`. Overlayfs, which has no device of its own either, may show that of the layer below it.
+// Overlayfs, which has no device of its own either, may show that of the layer below it.
 bool is_device(uint64_t device) { return device != 0 && major(device) != 0; }
 
 }  // namespace

@@ -763,6 +763,18 @@ void Symbolizer::process_mapped(uint32_t pid, Mapping mapping, uint64_t time_ns)
   state_->watched.map(pid, std::move(mapping), time_ns);
 }
 
+namespace {
+
+// Returns the path that /proc/PID/maps has, unless symbolic links led to the file. The file is not looked at, because it
+// may be on a file system of the process, which can make espy wait.
+std::string path_as_mapped(const std::string& path, uint32_t pid) {
+  const std::string root = kernel::proc_path(pid, "root");
+  if (path.starts_with(root + "/")) return path.substr(root.size());
+  return path.starts_with('/') ? path : std::filesystem::absolute(path).lexically_normal().string();
+}
+
+}  // namespace
+
 void Symbolizer::remember_mapping(uint32_t pid, Mapping mapping) {
   if (const auto known = state_->processes.find(pid);
       known != state_->processes.end() && is_another_process(known->second))
@@ -774,7 +786,7 @@ void Symbolizer::remember_mapping(uint32_t pid, Mapping mapping) {
     process.seen_ns = monotonic_ns();
     process.space = std::make_shared<AddressSpace>();
   }
-  if (const auto status = status_of(mapping.path)) mapping.inode = status->stx_ino;
+  mapping.path = path_as_mapped(mapping.path, pid);
   const uint64_t now_us = clock_ns(CLOCK_REALTIME) / 1000;
   const CodeMapping code = {.start = mapping.start, .image = state_->images.share(mapping), .seen_us = now_us};
   if (const CodeMapping* known = process.space->find(mapping.start); known != nullptr && is_same_code(*known, code))
