@@ -15,6 +15,7 @@
 #include <filesystem>
 #include <fstream>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "golden/support/child.h"
@@ -93,6 +94,33 @@ void run_golden(const std::string& path, const Places& places, bool bless, Total
   }
 }
 
+// The shell programs of live tests do not quote $ESPY and $BIN. Symbolic links give a directory whose path has other
+// characters a plain path until the end.
+class PlainPaths {
+ public:
+  ~PlainPaths() {
+    std::error_code ignored;
+    if (!links_.empty()) fs::remove_all(links_, ignored);
+  }
+  std::string of(const std::string& directory) {
+    constexpr std::string_view kPlain = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789/._-+";
+    if (directory.find_first_not_of(kPlain) == directory.npos) return directory;
+    if (links_.empty()) {
+      char path[] = "/tmp/espy-paths.XXXXXX";
+      if (::mkdtemp(path) == nullptr) return directory;
+      links_ = path;
+      fs::permissions(links_, fs::perms(0755));
+    }
+    const fs::path link = links_ / std::to_string(++count_);
+    fs::create_symlink(directory, link);
+    return link.string();
+  }
+
+ private:
+  fs::path links_;
+  int count_ = 0;
+};
+
 int run(const std::vector<std::string>& arguments) {
   bool bless = false, all = false, is_simulated = false, is_emulated = false;
   std::vector<std::string> paths;
@@ -113,8 +141,10 @@ int run(const std::vector<std::string>& arguments) {
   if (all) paths = {"tests/golden", "tests/language", "tests/live", "tests/scripts"};
   if (is_simulated) paths = {"tests/golden", "tests/language"};
   Places places;
-  places.root = fs::current_path().string();
-  places.espy = fs::absolute(fs::read_symlink("/proc/self/exe").parent_path().parent_path() / "espy").string();
+  PlainPaths plain;
+  places.root = plain.of(fs::current_path().string());
+  const fs::path build = fs::read_symlink("/proc/self/exe").parent_path().parent_path();
+  places.espy = plain.of(fs::absolute(build).string()) + "/espy";
   places.is_simulated = is_simulated;
   places.is_emulated = is_emulated;
   places.no_live = fs::exists(places.espy) ? why_not_live() : "there is no " + places.espy;
