@@ -23,11 +23,11 @@ in_bash() { # WORD...
 }
 in_fish() { fish -c "source $docs/espy.fish; complete -C '$*'" | cut -f1 | tr '\n' ' ' | sed 's/ $//'; }
 
-check bash 'espy --fo' '--follow --format --for' "$(in_bash espy --fo)"
+check bash 'espy --fo' '--follow --follow-new --format --for' "$(in_bash espy --fo)"
 check bash 'espy -B ' 'line full none' "$(in_bash espy -B '')"
 check bash 'espy -l kret' 'kretprobe:' "$(in_bash espy -l kret)"
 if command -v fish >/dev/null; then
-  check fish 'espy --fo' '--follow --format --for' "$(in_fish espy --fo)"
+  check fish 'espy --fo' '--follow --follow-new --format --for' "$(in_fish espy --fo)"
   check fish 'espy -B ' 'line full none' "$(in_fish 'espy -B ')"
   check fish 'espy -l kret' 'kretprobe:' "$(in_fish espy -l kret)"
   check fish 'espy in' 'info' "$(in_fish espy in)"
