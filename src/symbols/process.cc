@@ -8,6 +8,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <cstdio>
 
 #include "base/clock.h"
 #include "base/fd.h"
@@ -25,20 +26,44 @@ std::optional<struct statx> status_of(const std::string& path) {
   return status;
 }
 
-std::shared_ptr<const CodeImage> CodeImages::share(const Mapping& mapping) {
+bool LayeredDevices::has(uint32_t pid, uint64_t device) {
+  constexpr size_t kMost = 10'000;
+  if (device == 0 || major(device) != 0) return false;
+  if (const auto known = is_layered_.find(device); known != is_layered_.end()) return known->second;
+  if (is_layered_.size() > kMost) is_layered_.clear();
+  read(pid);
+  return is_layered_.try_emplace(device, false).first->second;
+}
+
+// Lines are "ID PARENT MAJOR:MINOR ROOT PLACE OPTIONS [TAGS] - TYPE SOURCE OPTIONS".
+void LayeredDevices::read(uint32_t pid) {
+  const Result<std::string> text = read_file(kernel::proc_path(pid, "mountinfo"));
+  if (!text) return;
+  for (const std::string_view line : split(*text, '\n')) {
+    const size_t type_at = line.find(" - ");
+    if (type_at == line.npos || !line.substr(type_at + 3).starts_with("overlay ")) continue;
+    unsigned int major_number = 0, minor_number = 0;
+    if (std::sscanf(std::string(line).c_str(), "%*u %*u %u:%u", &major_number, &minor_number) == 2)
+      is_layered_[makedev(major_number, minor_number)] = true;
+  }
+}
+
+std::shared_ptr<const CodeImage> CodeImages::share(const Mapping& mapping, uint32_t pid) {
   if (images_.size() >= next_purge_ || path_bytes_ >= next_purge_bytes_) purge();
   auto path = paths_.find(&mapping.path);
   if (path == paths_.end()) {
     path = paths_.insert(std::make_shared<const std::string>(mapping.path)).first;
     path_bytes_ += (*path)->capacity();
   }
+  const bool is_layered = pid != 0 && layered_devices_.has(pid, mapping.device);
   return *images_
               .insert(std::make_shared<const CodeImage>(CodeImage{.size_bytes = mapping.end - mapping.start,
                                                                   .file_offset = mapping.file_offset,
                                                                   .device = mapping.device,
                                                                   .inode = mapping.inode,
                                                                   .shared_path = *path,
-                                                                  .deleted = mapping.deleted}))
+                                                                  .deleted = mapping.deleted,
+                                                                  .is_layered = is_layered}))
               .first;
 }
 
@@ -77,7 +102,8 @@ bool is_same_code(const CodeMapping& a, const CodeMapping& b) {
   if (x.inode == 0 || y.inode == 0) return x.inode == y.inode && (x.path() == kVdso) == (y.path() == kVdso);
   if (x.file_offset - a.start != y.file_offset - b.start) return false;
   if (x.device == y.device) return x.inode == y.inode;
-  if (is_device(x.device) == is_device(y.device) && x.device != 0 && y.device != 0) return false;
+  const bool may_be_layered = x.is_layered || y.is_layered || is_device(x.device) != is_device(y.device);
+  if (!may_be_layered && x.device != 0 && y.device != 0) return false;
   return x.shared_path == y.shared_path;
 }
 
@@ -129,7 +155,7 @@ std::shared_ptr<AddressSpace> read_address_space(uint32_t pid, CodeImages& image
     has_mappings = true;
     parse_mapping(line, mapping);
     if (mapping.executable)
-      out->code.push_back({.start = mapping.start, .image = images.share(mapping), .seen_us = seen_ns / 1000});
+      out->code.push_back({.start = mapping.start, .image = images.share(mapping, pid), .seen_us = seen_ns / 1000});
   });
   if (!status) refused.add(status.error());
   if (!has_mappings) return nullptr;

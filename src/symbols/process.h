@@ -7,6 +7,7 @@
 #include <chrono>
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <memory>
 #include <optional>
 #include <set>
@@ -29,16 +30,29 @@ struct CodeImage {
   uint64_t inode = 0;
   std::shared_ptr<const std::string> shared_path;  // not null; equal paths are one, so that pointers can be compared
   bool deleted = false;
+  bool is_layered = false;  // on overlayfs, so that events may have the device and inode of the layer below it
 
   const std::string& path() const { return *shared_path; }
   bool is_file() const { return inode != 0 && path().starts_with('/'); }
   auto operator<=>(const CodeImage&) const = default;
 };
 
+// The devices of overlayfs among those that are no disks, as /proc/PID/mountinfo lists them.
+class LayeredDevices {
+ public:
+  bool has(uint32_t pid, uint64_t device);
+
+ private:
+  void read(uint32_t pid);
+
+  std::map<uint64_t, bool> is_layered_;
+};
+
 // All images in use, each once: thousands of short processes map the same few.
 class CodeImages {
  public:
-  std::shared_ptr<const CodeImage> share(const Mapping& mapping);
+  // `pid`: whose mount namespace lists its device; 0: none has to.
+  std::shared_ptr<const CodeImage> share(const Mapping& mapping, uint32_t pid = 0);
   // Drops those that are not in use.
   void purge();
   uint64_t path_bytes() const { return path_bytes_; }
@@ -51,6 +65,7 @@ class CodeImages {
   static constexpr size_t kFirstPurge = 1024;
   static constexpr uint64_t kFirstPurgeBytes = 16 << 20;
 
+  LayeredDevices layered_devices_;
   std::set<std::shared_ptr<const std::string>, ByContent> paths_;
   std::set<std::shared_ptr<const CodeImage>, ByContent> images_;
   uint64_t path_bytes_ = 0;
