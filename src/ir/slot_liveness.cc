@@ -34,8 +34,8 @@ void add_block(std::vector<Accesses>& out, const Function& function, const Memor
       const uint32_t slot_bytes = std::min<uint32_t>(function.slots[SlotId{at.id}].size_bytes, kMaxBytes);
       const bool is_known = at.is_exact && size != 0;
       const size_t begin = is_known ? std::min<size_t>(at.offset, slot_bytes) : 0;
-      const size_t end = is_known ? std::min<size_t>(begin + size, slot_bytes) : slot_bytes;
-      for (size_t i = begin; i < end; ++i)
+      const size_t stop = is_known ? std::min<size_t>(begin + size, slot_bytes) : slot_bytes;
+      for (size_t i = begin; i < stop; ++i)
         if (!written[at.id][i]) add_once(is_call(each.op) ? out[at.id].gives : out[at.id].loads, block);
     });
     memory.for_each_write(each, [&](const Location& at, uint32_t size) {

@@ -11,7 +11,7 @@ namespace {
 
 using types::Kind;
 
-constexpr int kMaxDepth = 16;
+constexpr int kMaxPassingDepth = 16;
 constexpr size_t kMaxMembers = 64;         // of a value of 16 bytes
 constexpr uint32_t kMostInRegisters = 16;  // bytes
 constexpr uint64_t kWordBytes = 8;
@@ -73,7 +73,7 @@ bool is_unknown_base(const Dwarf_Die& base, types::TypeId converted, const types
 
 bool has_unknown_part(TypeReader& reader, const Dwarf_Die& type, int depth) {
   const Dwarf_Die plain = peeled(type);
-  if (depth > kMaxDepth) return true;
+  if (depth > kMaxPassingDepth) return true;
   switch (tag(plain)) {
     case DW_TAG_base_type: return is_unknown_base(plain, reader.convert(plain), reader.types());
     case DW_TAG_array_type: {
@@ -171,7 +171,7 @@ bool is_optimised_parameter(const Dwarf_Die& parameter) {
 }
 
 bool has_optimised_function(const Subtree& scope, size_t& left, int depth) {
-  if (depth > kMaxDepth) return true;
+  if (depth > kMaxPassingDepth) return true;
   for (const Subtree& child : child_subtrees(scope)) {
     if (left == 0) return true;
     --left;
