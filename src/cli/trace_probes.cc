@@ -54,9 +54,12 @@ class Finder {
                                      .leave = typed_place(by_kprobe ? "kretprobe" : "fexit", place)}};
     }
     const auto prototype = e_.kernel->find_function(e_.types, name, module);
-    const bool is_traced = !e_.kernel->functions(name).empty();
+    const std::vector<std::string> listed = e_.kernel->functions(name);
+    const bool is_traced = !listed.empty();
+    // A trampoline attaches to one of several functions that have the name.
+    const bool is_shared = listed.size() > 1 && e_.kernel->has(kernel::Feature::kKprobe);
     if (!prototype && !is_traced && !e_.kernel->symbol_address(name)) return unknown_function(name);
-    const bool by_trampoline = prototype && e_.kernel->has(kernel::Feature::kFentry) &&
+    const bool by_trampoline = prototype && !is_shared && e_.kernel->has(kernel::Feature::kFentry) &&
                                !e_.kernel->find_functions(nullptr, name, prototype->module).empty();
     if (by_trampoline) return from_provider(*e_.registry.find_provider("fentry"), {prototype->module, name});
     TraceProbes out{.entry = typed_place("kprobe", place),

@@ -5,7 +5,7 @@
 
 #include <charconv>
 #include <cstring>
-#include <unordered_set>
+#include <map>
 
 #include "base/fd.h"
 #include "base/strings.h"
@@ -41,15 +41,13 @@ class FunctionList {
   void add(std::string_view name, std::string_view module) {
     // ftrace's name for functions that the linker dropped.
     if (!glob_match(glob_, name) || name.starts_with("__ftrace_invalid_address")) return;
-    std::string text(name);
-    if (!module.empty()) text.append(" ").append(module);
-    if (seen_.insert(text).second) names_.push_back(std::move(text));
+    names_.emplace_back(name);
+    if (!module.empty()) names_.back().append(" ").append(module);
   }
   std::vector<std::string> take() { return std::move(names_); }
 
  private:
   std::string_view glob_;
-  std::unordered_set<std::string> seen_;
   std::vector<std::string> names_;
 };
 
@@ -114,6 +112,21 @@ std::vector<std::string> list_code(const std::string& kallsyms, std::string_view
     if (!glob_match(glob, each.name)) return;
     out.emplace_back(each.name);
     if (!each.module.empty()) out.back().append(" ").append(each.module);
+  });
+  return out;
+}
+
+std::vector<std::vector<uint64_t>> find_addresses(const std::string& kallsyms,
+                                                  const std::vector<std::string>& functions) {
+  std::map<std::string, size_t, std::less<>> wanted;
+  for (size_t i = 0; i < functions.size(); ++i) wanted.emplace(functions[i], i);
+  std::vector<std::vector<uint64_t>> out(functions.size());
+  std::string text;
+  for_each_function(kallsyms, [&](const Symbol& each) {
+    text = each.name;
+    if (!each.module.empty()) text.append(" ").append(each.module);
+    const auto found = wanted.find(text);
+    if (found != wanted.end() && each.address != 0) out[found->second].push_back(each.address);
   });
   return out;
 }

@@ -14,13 +14,18 @@ namespace espy::kernel {
 // error.
 bool for_each_line(const std::string& path, const std::function<bool(std::string_view)>& visit);
 
-// Matching functions, without duplicates, as "name" or "name [module]". They are read from `listed`, ftrace's list of
-// traceable functions, if it is readable, else from `kallsyms`.
+// Matching functions as "name" or "name [module]"; several of one name are each listed. They are read from `listed`,
+// ftrace's list of traceable functions, if it is readable, else from `kallsyms`.
 std::vector<std::string> list_functions(const std::string& listed, const std::string& kallsyms, std::string_view glob);
 
 // Matching functions in `kallsyms`, also those that ftrace does not list, in the same form; several of one name are
 // each listed. What ran at the start of the kernel only is left out: its memory is free.
 std::vector<std::string> list_code(const std::string& kallsyms, std::string_view glob);
+
+// The addresses in `kallsyms` of all functions that can run and have the name, for each of `functions` in the form
+// above; none where addresses are hidden.
+std::vector<std::vector<uint64_t>> find_addresses(const std::string& kallsyms,
+                                                  const std::vector<std::string>& functions);
 
 // The address of the first kernel symbol of this name; nullopt if there is none or addresses are hidden
 // (kernel.kptr_restrict).

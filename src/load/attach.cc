@@ -16,6 +16,7 @@
 
 #include "base/strings.h"
 #include "base/untrusted_file.h"
+#include "kernel/functions.h"
 #include "kernel/lockdown.h"
 #include "load/linux.h"
 
@@ -304,6 +305,10 @@ Status LinuxMachine::attach_kprobe(ProgramId program, const Kprobe& probe, uint6
               "`fentry` and `fexit` may be used, and kprobe_multi (Linux 5.18) where espy --info has it");
 }
 
+std::vector<std::vector<uint64_t>> LinuxMachine::kernel_addresses(const std::vector<std::string>& functions) {
+  return kernel::find_addresses("/proc/kallsyms", functions);
+}
+
 Status LinuxMachine::attach_kprobe_multi(ProgramId program, const KprobeMulti& probes) {
   TRY_STATUS(may_attach());
   constexpr uint32_t kReturnFlag = 1;  // BPF_F_KPROBE_MULTI_RETURN
@@ -315,7 +320,10 @@ Status LinuxMachine::attach_kprobe_multi(ProgramId program, const KprobeMulti& p
   attr.kprobe_multi = {};
   attr.kprobe_multi.flags = probes.is_return ? kReturnFlag : 0;
   attr.kprobe_multi.count = static_cast<uint32_t>(names.size());
-  attr.kprobe_multi.syms = address_of(names.data());
+  if (probes.addresses.empty())
+    attr.kprobe_multi.syms = address_of(names.data());
+  else
+    attr.kprobe_multi.addrs = address_of(probes.addresses.data());
   attr.kprobe_multi.cookies = address_of(probes.cookies.data());
   // fprobe_init_rethook() in kernel/trace/fprobe.c
   const bool follows_calls = probes.is_return || attach_types_[program] == kAttachKprobeSession;

@@ -201,7 +201,7 @@ class Meter {
     if (!kernel_.has(kernel::Feature::kKprobe)) return fail("this kernel has no kprobes");
     const bool is_multi = kernel_.has(kernel::Feature::kKprobeMulti);
     Machine* machine = TRY(load(empty_program(program::ProgramKind::kKprobe, is_multi ? kAttachKprobeMulti : 0)));
-    if (is_multi) return machine->attach_kprobe_multi(kOnly, {{kKernelFunction}, {0}, is_return});
+    if (is_multi) return machine->attach_kprobe_multi(kOnly, {{kKernelFunction}, {0}, {}, is_return});
     return machine->attach_kprobe(kOnly, {.function = kKernelFunction, .is_return = is_return}, 0);
   }
 

@@ -89,6 +89,7 @@ class LinuxMachine final : public Machine {
   Status attach_uprobe_multi(ProgramId program, const UprobeMulti& probes) override;
   Status attach_kprobe(ProgramId program, const Kprobe& probe, uint64_t cookie) override;
   Status attach_kprobe_multi(ProgramId program, const KprobeMulti& probes) override;
+  std::vector<std::vector<uint64_t>> kernel_addresses(const std::vector<std::string>& functions) override;
   Status start_iterator(ProgramId program, std::span<const uint32_t> target) override;
   Status pin_iterator(ProgramId program, std::span<const uint32_t> target, const std::string& path) override;
   std::vector<int> iterators() const override;

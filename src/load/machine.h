@@ -79,9 +79,10 @@ struct SkippedRuns {
 };
 
 struct KprobeMulti {
-  std::vector<std::string> functions;  // each once
-  std::vector<uint64_t> cookies;       // one for each function
-  bool is_return = false;              // ignored for programs loaded for a session
+  std::vector<std::string> functions;    // each once, or with its addresses
+  std::vector<uint64_t> cookies;         // one for each function
+  std::vector<uint64_t> addresses = {};  // one for each function; empty: the kernel looks for the names
+  bool is_return = false;                // ignored for programs loaded for a session
 };
 
 class Machine {
@@ -160,6 +161,11 @@ class Machine {
   virtual Status attach_uprobe_multi(ProgramId program, const UprobeMulti& probes) = 0;
   virtual Status attach_kprobe(ProgramId program, const Kprobe& probe, uint64_t cookie);
   virtual Status attach_kprobe_multi(ProgramId program, const KprobeMulti& probes);
+  // The addresses of all functions of the kernel that have the name, for each of "name" or "name [module]"; none where
+  // they are not known.
+  virtual std::vector<std::vector<uint64_t>> kernel_addresses(const std::vector<std::string>& functions) {
+    return std::vector<std::vector<uint64_t>>(functions.size());
+  }
   // Runs a kIter program over all its objects in a helper process. A descriptor of `iterators` becomes readable when it
   // has finished. `target`: union bpf_iter_link_info, for the kinds that need it.
   virtual Status start_iterator(ProgramId program, std::span<const uint32_t> target);

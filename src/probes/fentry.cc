@@ -14,6 +14,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <map>
 
 #include "base/strings.h"
 #include "kernel/dangerous_functions.h"
@@ -120,6 +121,30 @@ void foretell(spec::BindRequest& request, const kernel::FunctionPrototype& funct
       tell_similar_functions(similar));
 }
 
+// A trampoline attaches to the first function that has the name.
+void warn_of_shared_names(spec::BindRequest& request, const std::string& glob,
+                          const std::vector<spec::BoundProbe>& bound) {
+  constexpr size_t kMostNames = 8;
+  std::map<std::string, size_t> counts;
+  for (const std::string& each : request.kernel.functions(glob)) ++counts[each];
+  std::string names;
+  size_t found = 0;
+  for (const spec::BoundProbe& each : bound) {
+    const program::Probe& probe = each.probe;
+    const bool is_of_kernel = probe.target == kVmlinux;
+    const size_t count = counts[is_of_kernel ? probe.function : fmt::format("{} [{}]", probe.function, probe.target)];
+    if (count < 2 || ++found > kMostNames) continue;
+    names += fmt::format("{}{} functions are named `{}`", names.empty() ? "" : ", ", count, probe.function);
+  }
+  if (found == 0) return;
+  if (found > kMostNames) names += ", ...";
+  // --strict refuses it (cli/run_script.cc).
+  request.diagnostics.warning(
+      "partly-probed", request.point.span,
+      fmt::format("not all calls are seen: {}, and fentry and fexit attach to one of them", names),
+      request.kernel.has(kernel::Feature::kKprobe) ? "kprobe and kretprobe attach to all" : "");
+}
+
 template <const spec::Provider& kRow>
 std::vector<spec::BoundProbe> bind(spec::BindRequest& request) {
   const bool is_of_programs = request.parts.size() >= 2 && request.parts[0] == kPrograms;
@@ -165,6 +190,7 @@ std::vector<spec::BoundProbe> bind(spec::BindRequest& request) {
   } else {
     return report_untyped<kRow>(request, module, name);
   }
+  if (!request.is_listing) warn_of_shared_names(request, name, out);
   return out;
 }
 

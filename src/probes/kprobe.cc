@@ -11,12 +11,16 @@
 // A kprobe and a kretprobe of the same functions can share one program and one link, as a session
 // (lower/merge_programs.h).
 //
-// Limits. Wildcards are matched against the list of ftrace. Functions that the kernel still refuses (its blacklist,
-// static functions with the same name) are skipped, unless none is left; a function that is named in full must attach.
+// One name can be that of several functions, static ones of several source files or modules. The kernel attaches by
+// name to one of them, or refuses. So these are attached by their addresses, all with one cookie: they are one probe.
+//
+// Limits. Wildcards are matched against the list of ftrace. Functions that the kernel still refuses (its blacklist) are
+// skipped, unless none is left; a function that is named in full must attach.
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <cerrno>
+#include <map>
 
 #include "base/strings.h"
 #include "load/machine.h"
@@ -35,6 +39,27 @@ constexpr uint32_t kAttachKprobeSession = 56;  // BPF_TRACE_KPROBE_SESSION
 // Attach methods.
 constexpr std::string_view kMulti = "multi";
 constexpr std::string_view kPerf = "perf";
+
+// Functions of one name, and of one module.
+struct Listed {
+  KernelFunction function;
+  size_t count = 0;          // of those that can be traced
+  size_t count_of_name = 0;  // the same in all modules
+};
+
+std::vector<Listed> listed_functions(const std::vector<std::string>& functions) {
+  std::vector<Listed> out;
+  std::map<std::string_view, size_t> places;
+  std::map<std::string, size_t> names;
+  for (const std::string& each : functions) {
+    const auto [place, is_new] = places.try_emplace(each, out.size());
+    if (is_new) out.push_back({split_module(each)});
+    ++out[place->second].count;
+    ++names[out[place->second].function.name];
+  }
+  for (Listed& each : out) each.count_of_name = names[each.function.name];
+  return out;
+}
 
 template <const spec::Provider& kRow>
 class Binder {
@@ -66,9 +91,10 @@ class Binder {
 
   void add_all(const std::string& glob) {
     is_wildcard_ = true;
-    for (const std::string& found : request_.kernel.functions(glob)) {
-      const KernelFunction function = split_module(found);
-      if (is_in_module(function) && !why_refused(request_, function.name, kIsReturn, true)) add(function, 0, true);
+    for (const Listed& listed : listed_functions(request_.kernel.functions(glob))) {
+      if (!is_in_module(listed.function) || why_refused(request_, listed.function.name, kIsReturn, true)) continue;
+      add(listed.function, 0, true);
+      out_.back().probe.number = listed.count_of_name > 1 ? listed.count : 0;
     }
   }
 
@@ -106,11 +132,17 @@ class Binder {
       return error("offset-on-return", "a kretprobe fires at the return of a function and takes no offset");
     if (const auto why = why_refused(request_, place.function, kIsReturn, true))
       return report_refused(request_, place.function, *why);
-    for (const std::string& found : request_.kernel.functions(place.function)) {
-      const KernelFunction function = split_module(found);
-      if (is_in_module(function)) return add(function, place.offset, place.offset == 0);
+    for (const Listed& listed : listed_functions(request_.kernel.functions(place.function))) {
+      if (!is_in_module(listed.function)) continue;
+      if (place.offset > 0 && (listed.count > 1 || !out_.empty())) {
+        out_.clear();
+        return error("ambiguous-function", fmt::format("{} functions are named `{}`: an offset is in one of them",
+                                                       listed.count_of_name, place.function));
+      }
+      add(listed.function, place.offset, place.offset == 0);
+      out_.back().probe.number = listed.count_of_name > 1 ? listed.count : 0;
     }
-    if (request_.kernel.has_given_functions()) return;
+    if (!out_.empty() || request_.kernel.has_given_functions()) return;
     // ftrace does not list it, but a perf event may reach it.
     if (module_.empty() && !request_.kernel.code(place.function).empty())
       add({place.function, "vmlinux"}, place.offset, false);
@@ -190,6 +222,7 @@ load::KprobeMulti slice(const load::KprobeMulti& whole, size_t begin, size_t end
   for (size_t i = begin; i < end; ++i) {
     part.functions.push_back(whole.functions[i]);
     part.cookies.push_back(whole.cookies[i]);
+    if (!whole.addresses.empty()) part.addresses.push_back(whole.addresses[i]);
   }
   return part;
 }
@@ -199,7 +232,7 @@ std::string reason_of(const Error& error) {
     case EILSEQ: return "the address is in the middle of an instruction";
     case ENOENT: return "the kernel has no such function";
     case EADDRNOTAVAIL:
-    case ESRCH: return "the kernel does not allow tracing it, or has several functions of this name";
+    case ESRCH: return "the kernel does not allow tracing it";
     case EINVAL: return "the kernel does not allow a probe there";
     default: return error.message;
   }
@@ -221,15 +254,61 @@ void attach_with_bisection(load::Machine& machine, program::ProgramId program, c
   attach_with_bisection(machine, program, slice(probes, count / 2, count), refused);
 }
 
+// "name" or "name [module]"
+std::string listed_name(const program::Probe& probe) {
+  return probe.target == "vmlinux" ? probe.function : fmt::format("{} [{}]", probe.function, probe.target);
+}
+
+// Tells that a probe is not at all functions of its name.
+void skip_others(load::Machine& machine, const program::Probe& probe, size_t attached, const std::string& why) {
+  const std::string which = fmt::format("{} of the {} functions of this name", probe.number - attached, probe.number);
+  machine.skip({fmt::format("{} ({})", probe.name, which), why, true});
+}
+
+// Attaches to all functions of each name. Those whose addresses are not known are attached by name, to one of them.
+void attach_to_addresses(spec::AttachRequest& request, load::KprobeMulti by_name, std::vector<RefusedProbe>& refused) {
+  std::vector<std::string> names;
+  for (const uint64_t cookie : by_name.cookies)
+    names.push_back(listed_name(request.program.probes[program::ProbeId{static_cast<uint32_t>(cookie)}]));
+  const auto addresses = request.machine.kernel_addresses(names);
+  load::KprobeMulti unknown{.is_return = by_name.is_return}, known{.is_return = by_name.is_return};
+  std::map<uint64_t, size_t> attached;  // by cookie
+  for (size_t i = 0; i < names.size(); ++i) {
+    load::KprobeMulti& out = addresses[i].empty() ? unknown : known;
+    for (size_t k = 0; k < std::max<size_t>(addresses[i].size(), 1); ++k) {
+      out.functions.push_back(by_name.functions[i]);
+      out.cookies.push_back(by_name.cookies[i]);
+      if (!addresses[i].empty()) out.addresses.push_back(addresses[i][k]);
+      ++attached[by_name.cookies[i]];
+    }
+  }
+  std::vector<RefusedProbe> failed;
+  if (!known.functions.empty()) attach_with_bisection(request.machine, request.program_id, known, failed);
+  if (!unknown.functions.empty()) attach_with_bisection(request.machine, request.program_id, unknown, failed);
+  for (const RefusedProbe& each : failed) --attached[each.id.index];
+  for (const auto& [cookie, count] : attached) {
+    const program::ProbeId id{static_cast<uint32_t>(cookie)};
+    const program::Probe& probe = request.program.probes[id];
+    const auto why = std::ranges::find(failed, id, &RefusedProbe::id);
+    if (count == 0 && why != failed.end())
+      refused.push_back(*why);
+    else if (count < probe.number)
+      skip_others(request.machine, probe, count,
+                  why == failed.end() ? "their addresses are not known" : why->error.message);
+  }
+}
+
 Status attach_multi(spec::AttachRequest& request, bool is_return, std::span<const program::ProbeId> probes) {
-  load::KprobeMulti multi;
-  multi.is_return = is_return;
+  load::KprobeMulti multi{.is_return = is_return}, shared{.is_return = is_return};
   for (const program::ProbeId id : probes) {
-    multi.functions.push_back(request.program.probes[id].function);
-    multi.cookies.push_back(id.index);
+    const program::Probe& probe = request.program.probes[id];
+    load::KprobeMulti& out = probe.number > 0 ? shared : multi;
+    out.functions.push_back(probe.function);
+    out.cookies.push_back(id.index);
   }
   std::vector<RefusedProbe> refused;
-  attach_with_bisection(request.machine, request.program_id, multi, refused);
+  if (!multi.functions.empty()) attach_with_bisection(request.machine, request.program_id, multi, refused);
+  if (!shared.functions.empty()) attach_to_addresses(request, std::move(shared), refused);
   return leave_out(request, with_returns(request, probes, std::move(refused)));
 }
 
@@ -243,7 +322,19 @@ Status attach_one(const spec::AttachRequest& request, program::ProbeId id) {
   const program::Probe& probe = request.program.probes[id];
   load::Kprobe kprobe{probe.address == 0 ? probe.function : "", probe.address, probe.offset, kIsReturn};
   if (kIsReturn) kprobe.max_calls = probe.is_optional ? kMaxCallsOfEach : kMaxCalls;
+  const auto addresses = probe.number > 0 && probe.offset == 0
+                             ? request.machine.kernel_addresses({listed_name(probe)}).front()
+                             : std::vector<uint64_t>();
+  size_t attached = 0;
+  for (const uint64_t address : addresses)
+    attached += request.machine.attach_kprobe(request.program_id, {"", address, 0, kIsReturn}, id.index).has_value();
+  if (attached > 0) {
+    if (attached < probe.number)
+      skip_others(request.machine, probe, attached, "the kernel does not allow a probe there");
+    return {};
+  }
   const Status status = request.machine.attach_kprobe(request.program_id, kprobe, id.index);
+  if (status && probe.number > 1) skip_others(request.machine, probe, 1, "their addresses are not known");
   if (status) return status;
   return fail(reason_of(status.error()), status.error().code, status.error().hint);
 }
@@ -270,8 +361,9 @@ std::vector<spec::ListedProbe> list(spec::ListRequest& request) {
   if (!request.kernel.has(kernel::Feature::kKprobe)) return {};
   std::vector<spec::ListedProbe> out;
   const bool has_module = request.parts.size() > 1;
-  for (const std::string& found : request.kernel.functions(request.parts.empty() ? "*" : request.parts.back())) {
-    const KernelFunction function = split_module(found);
+  const auto found = request.kernel.functions(request.parts.empty() ? "*" : request.parts.back());
+  for (const Listed& each : listed_functions(found)) {
+    const KernelFunction& function = each.function;
     if (has_module && !glob_match(request.parts[0], function.module)) continue;
     const std::string module = has_module ? function.module + ":" : "";
     spec::ListedProbe listed{fmt::format("{}:{}{}", kRow.name, module, function.name), {}};

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <filesystem>
 #include <utility>
 
 #include "symbols/symbols.h"
@@ -68,6 +69,8 @@ Result<std::shared_ptr<const ElfFile>> ElfCache::get_for_script(const std::strin
   if (known != of_script_.end() && known->second != place)
     return changed_while_prepared(path, known->second.first, place.first);
   of_script_.emplace(path, place);
+  // Mappings have whole paths.
+  if (!path.starts_with('/')) of_script_.emplace(std::filesystem::absolute(path).lexically_normal().string(), place);
   return file;
 }
 

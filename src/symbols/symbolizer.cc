@@ -765,8 +765,8 @@ void Symbolizer::process_mapped(uint32_t pid, Mapping mapping, uint64_t time_ns)
 
 namespace {
 
-// Returns the path that /proc/PID/maps has, unless symbolic links led to the file. The file is not looked at, because it
-// may be on a file system of the process, which can make espy wait.
+// Returns the path that /proc/PID/maps has, unless symbolic links led to the file. The file is not looked at, because
+// it may be on a file system of the process, which can make espy wait.
 std::string path_as_mapped(const std::string& path, uint32_t pid) {
   const std::string root = kernel::proc_path(pid, "root");
   if (path.starts_with(root + "/")) return path.substr(root.size());

@@ -94,7 +94,8 @@ TEST_F(TracepointTest, OfASyscallHasUserPointersAndCTypes) {
 }
 
 TEST_F(TracepointTest, WithThousandsOfStarsHasFewerPointers) {
-  const std::string format = "ID: 1\nformat:\n\tfield:int " + std::string(100'000, '*') + "deep;\toffset:8;\tsize:8;\tsigned:0;\n";
+  const std::string format =
+      "ID: 1\nformat:\n\tfield:int " + std::string(100'000, '*') + "deep;\toffset:8;\tsize:8;\tsigned:0;\n";
   const auto parsed = parse_tracepoint(*kernel_, types_, "a", "b", format);
   ASSERT_TRUE(parsed.has_value());
   EXPECT_EQ(to_string(types_, parsed->fields.at(0).type), "int32 ****************");
@@ -120,7 +121,12 @@ TEST(Functions, AreListedOnceWithTheirModule) {
   std::ofstream(path)
       << "ffffffff81000010 T vfs_read\nffffffff81000020 t vfs_write\nffffffff81000030 t vfs_write\n"
          "ffffffff81000040 D vfs_data\nffffffffc0000000 t vfs_mod\t[ext4]\nffffffffc1000000 t vfs_prog\t[bpf]";
-  EXPECT_THAT(list_functions("", path, "vfs_*"), testing::ElementsAre("vfs_read", "vfs_write", "vfs_mod [ext4]"));
+  EXPECT_THAT(list_functions("", path, "vfs_*"),
+              testing::ElementsAre("vfs_read", "vfs_write", "vfs_write", "vfs_mod [ext4]"));
+  using Addresses = std::vector<uint64_t>;
+  EXPECT_THAT(find_addresses(path, {"vfs_write", "vfs_mod [ext4]", "vfs_mod", "vfs_data"}),
+              testing::ElementsAre(Addresses{0xffffffff81000020u, 0xffffffff81000030u}, Addresses{0xffffffffc0000000u},
+                                   Addresses{}, Addresses{}));
   EXPECT_EQ(find_symbol(path, "vfs_data"), 0xffffffff81000040u);
   EXPECT_EQ(find_symbol(path, "vfs_dat"), std::nullopt);
   std::filesystem::remove(path);

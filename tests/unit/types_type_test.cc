@@ -116,7 +116,8 @@ TEST(Types, AreWrittenAsInTheLanguage) {
   const TypeId function = types.function(types.void_type(), {{.name = "x", .type = int8}});
   EXPECT_EQ(text(types.pointer(function, AddressSpace::kKernel)), "void (*)(int8)");
   TypeId deep = types.int_type(4, true);
-  for (int i = 0; i < 100'000; ++i) deep = i % 2 == 0 ? types.pointer(deep, AddressSpace::kKernel) : types.array(deep, 1);
+  for (int i = 0; i < 100'000; ++i)
+    deep = i % 2 == 0 ? types.pointer(deep, AddressSpace::kKernel) : types.array(deep, 1);
   EXPECT_THAT(text(deep), testing::StartsWith("int32 *[1] *[1] *"));
 }
 
