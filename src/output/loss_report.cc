@@ -117,9 +117,15 @@ std::string LossReport::inexact() const {
   }
   if (!gaps.empty()) return gaps.front();
   if (!file_changes.empty()) return file_changes.front();
+  if (uncertain_addresses > 0) return uncertain_sentence();
   if (skipped_probes.empty()) return "";
   return fmt::format("{} places that match could not be probed, among them {}", skipped_probes.size(),
                      skipped_probes.front().name);
+}
+
+std::string LossReport::uncertain_sentence() const {
+  return fmt::format("{} addresses have no names, because their process had code of several files there in turn",
+                     uncertain_addresses);
 }
 
 std::string LossReport::unknown() const {

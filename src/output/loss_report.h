@@ -67,9 +67,13 @@ struct LossReport {
   std::vector<SkippedProbe> skipped_probes;
   std::vector<std::string> gaps;          // RecordingGaps::sentences
   std::vector<std::string> file_changes;  // of files that are probed, which were replaced or written to: sentences
-  Losses totals = {};                     // of the actions, and of no action, as the truncated strings of maps
+  // Addresses without names, because their process had code of several files there, one after the other. A key with one
+  // can stand for several functions.
+  uint64_t uncertain_addresses = 0;
+  Losses totals = {};  // of the actions, and of no action, as the truncated strings of maps
   // Returns "" if everything that was shown is exact, otherwise a sentence with the first reason why not.
   std::string inexact() const;
+  std::string uncertain_sentence() const;  // about uncertain_addresses
   // Returns "" if the kernel counts all runs that it skips, otherwise a sentence that names probes of which it does
   // not. Ignores profile and interval, which are samples anyway.
   std::string unknown() const;

@@ -145,6 +145,7 @@ output::LossReport make_loss_report(load::Machine& machine, const program::Progr
       sum_of(losses.dropped_by_program) + unhandled_records(losses) + losses.gaps.lost_records;
   loss_report.gaps = losses.gaps.sentences;
   loss_report.file_changes = losses.file_changes;
+  loss_report.uncertain_addresses = losses.uncertain_addresses;
   of_kind(loss_report.totals, LossKind::kString) = losses.truncated_strings.count;
   loss_report.trees = count_trees(machine, program);
   for (const load::Machine::SkippedProbe& each : machine.skipped_probes())

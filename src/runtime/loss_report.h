@@ -29,6 +29,7 @@ struct UserLosses {
   std::function<SkippedEvents(program::ProgramId)> over_budget;  // events while a program was off
   std::vector<std::string> file_changes;                         // of files that are probed: sentences
   output::RecordingGaps gaps;
+  uint64_t uncertain_addresses = 0;  // as in output::LossReport
 };
 
 // While probes are attached, the counts are of slightly different moments.

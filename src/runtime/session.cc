@@ -406,7 +406,8 @@ UserLosses Session::user_losses() {
           events_.truncated_by_program(),
           [this](program::ProgramId id) { return costs_.skipped(id); },
           probed_files_.changes(),
-          gaps_};
+          gaps_,
+          context_.symbols().uncertain_addresses()};
 }
 
 // Reports what was lost. False if --strict makes the run fail for it.
@@ -436,10 +437,7 @@ bool Session::report_losses() {
                      lost));
   if (const uint64_t missed = context_.symbols().missed_processes(); missed > 0)
     send("runtime_error", fmt::format("processes that ended too long ago for names of their addresses: {}", missed));
-  if (const uint64_t uncertain = context_.symbols().uncertain_addresses(); uncertain > 0)
-    send("runtime_error", fmt::format("addresses without names, as their process had code of several files there, one "
-                                      "after the other: {}",
-                                      uncertain));
+  if (loss_report.uncertain_addresses > 0) send("runtime_error", loss_report.uncertain_sentence());
   if (const size_t closed = context_.symbols().closed_processes(); closed > 0)
     send("runtime_error",
          fmt::format("processes that may not be read, so that their addresses may have no names and their "

@@ -159,6 +159,9 @@ void Metrics::write_run(const output::LossReport& losses, const runtime::RunCost
       "espy_changed_files", MetricKind::kGauge,
       "Files with probes that were replaced or written to during the run: calls in the new ones are not counted.");
   out.sample("", "", losses.file_changes.size());
+  out.family("espy_uncertain_addresses", MetricKind::kGauge,
+             "Addresses without names, because their process had code of several files there in turn.");
+  out.sample("", "", losses.uncertain_addresses);
   const size_t omitted_probes = write_hits(losses, out), omitted_programs = write_cost(program_, cost, out);
   out.family("espy_omitted_probes", MetricKind::kGauge, "Probes and programs that are left out here.");
   out.sample("", "", omitted_probes + omitted_programs);
