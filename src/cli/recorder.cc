@@ -272,10 +272,10 @@ Status Recorder::batch_end() {
   return status_;
 }
 
-Status Recorder::finish() {
+Status Recorder::finish(std::span<const std::string> incomplete) {
   if (std::exchange(is_finished_, true)) return status_;
   if (ring_ != nullptr) turn_ring();
-  keep_error(writer_.finish(clock_ns(CLOCK_BOOTTIME)));
+  keep_error(writer_.finish(clock_ns(CLOCK_BOOTTIME), incomplete));
   if (on_written_) on_written_();
   return status_;
 }

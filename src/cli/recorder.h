@@ -46,7 +46,7 @@ class Recorder final : public runtime::RecordTap {
   Status batch_end() override;
 
   // Writes what a recording ends with. Later calls return what the first one did.
-  Status finish() override;
+  Status finish(std::span<const std::string> incomplete) override;
   const recording::Writer& writer() const { return writer_; }
 
  private:

@@ -116,7 +116,7 @@ int run_recorder(const Options& options, const Host& host, Environment& e, const
   };
   const int status = run_script(std::move(script.script), options_of_recorder(options), e, prepare);
   if (!options.dump.empty() || !recording.recorder) return status;
-  if (const Status done = recording.recorder->finish(); !done) return status == 0 ? complain(done.error()) : status;
+  if (const Status done = recording.recorder->finish({}); !done) return status == 0 ? complain(done.error()) : status;
   if (plan.reader == nullptr && !options.quiet)
     show_summary(recording.recorder->writer(), plan.path, recording.ring ? &*recording.ring : nullptr);
   return status;

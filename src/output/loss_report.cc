@@ -123,6 +123,14 @@ std::string LossReport::inexact() const {
                      skipped_probes.front().name);
 }
 
+std::vector<std::string> LossReport::sentences_of_events() const {
+  std::vector<std::string> out;
+  for (size_t i = 0; i < kLossKinds; ++i)
+    if (totals[i] > 0 && kind_at(i) != LossKind::kRecord)
+      out.push_back(fmt::format("{} {}", totals[i], kLossNames[i].sentence));
+  return out;
+}
+
 std::string LossReport::uncertain_sentence() const {
   return fmt::format("{} addresses have no names, because their process had code of several files there in turn",
                      uncertain_addresses);

@@ -237,7 +237,7 @@ bool Reader::next_block() {
 
 bool Reader::next_block_of_file() {
   while (const auto header = next_header()) {
-    if (header->kind == BlockKind::kEnd) has_end_ = true;
+    if (header->kind == BlockKind::kEnd) read_end(*header);
     events_left_ = header->event_count;
     if (!is_possible(header->last_ns)) {
       give_up_block("its time makes no sense");
@@ -266,6 +266,22 @@ bool Reader::next_block_of_file() {
     return true;
   }
   return false;
+}
+
+void Reader::read_end(const BlockHeader& header) {
+  constexpr uint32_t kMostBytes = 1 << 16;
+  constexpr size_t kMostSentences = 16;
+  has_end_ = true;
+  if (header.raw_bytes == 0 || header.raw_bytes > kMostBytes || header.stored_bytes > kMostBytes) return;
+  const auto stored = file_.read_at(block_offset_ + kBlockHeaderBytes, header.stored_bytes);
+  const auto raw = stored ? decompress(*stored, header) : Result<std::string>(fail("it cannot be read"));
+  if (!raw) return give_up_block(raw.error().message);
+  ByteReader reader(*raw);
+  while (!reader.at_end() && incomplete_.size() < kMostSentences) {
+    const std::string_view sentence = take_text(reader);
+    if (!reader.ok()) return give_up_block("its content makes no sense");
+    incomplete_.emplace_back(sentence);
+  }
 }
 
 bool Reader::is_possible(uint64_t time_ns) const {

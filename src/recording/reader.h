@@ -65,6 +65,8 @@ class Reader {
   bool is_complete() const { return has_end_; }                    // the recording was finished
   // The names of the addresses in the stacks so far; those that fit in memory.
   const FrameNames& names() const { return names_; }
+  // What the recorder has said of the events: sentences on what is missing in them.
+  const std::vector<std::string>& incomplete() const { return incomplete_; }
   // What could not be read so far, a sentence each.
   const std::vector<std::string>& damages() const { return damages_; }
 
@@ -74,6 +76,7 @@ class Reader {
   void use_ring(const std::vector<RingFile>& files);
   bool open_next_file();
   bool find_later_file();
+  void read_end(const BlockHeader& header);
   std::optional<BlockHeader> next_header();
   std::optional<BlockHeader> whole_header();
   bool next_block();
@@ -119,6 +122,7 @@ class Reader {
   bool has_left_out_names_ = false;
 
   uint64_t lost_count_ = 0;
+  std::vector<std::string> incomplete_;
   uint64_t last_ns_ = 0;
   bool has_end_ = false;  // the file
   std::vector<std::string> damages_;

@@ -131,11 +131,13 @@ Status Writer::flush() {
   return written;
 }
 
-Status Writer::finish(uint64_t now_ns) {
+Status Writer::finish(uint64_t now_ns, std::span<const std::string> incomplete) {
   TRY_STATUS(flush());
   if (has_failed_) return {};
   header_.first_ns = header_.last_ns = now_ns;
-  return write_block(BlockKind::kEnd, "");
+  std::string payload;
+  for (const std::string& sentence : incomplete) append_text(payload, sentence);
+  return write_block(BlockKind::kEnd, payload);
 }
 
 // A block is complete or, if its end is missing, not there.

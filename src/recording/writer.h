@@ -50,7 +50,8 @@ class Writer {
   Status flush();
   // Writes the last block, without which a recording counts as cut off: also where a block could not be written.
   // `now_ns`: CLOCK_BOOTTIME.
-  Status finish(uint64_t now_ns);
+  // `incomplete`: sentences on what is missing in the events, as reads that failed.
+  Status finish(uint64_t now_ns, std::span<const std::string> incomplete = {});
 
   // Blocks are written once they have so many bytes, before compression.
   void set_block_bytes(size_t bytes) { block_bytes_ = bytes; }

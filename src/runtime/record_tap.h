@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <span>
+#include <string>
 
 #include "base/result.h"
 #include "program/program.h"
@@ -20,8 +21,8 @@ class RecordTap {
   virtual void lost(uint64_t count) = 0;
   // Called whenever the rings were read. An error ends the run.
   virtual Status batch_end() = 0;
-  // Called once there are no more.
-  virtual Status finish() = 0;
+  // Called once there are no more. `incomplete`: sentences on what is missing in them, without the lost ones.
+  virtual Status finish(std::span<const std::string> incomplete) = 0;
 };
 
 }  // namespace espy::runtime

@@ -141,7 +141,7 @@ Result<int> Session::run_script() {
   notify_manager("STOPPING=1");
   for (RunServer* server : options_.servers) server->stop();
   const Status finished = finish();
-  const Status recorded = options_.tap != nullptr ? options_.tap->finish() : Status();
+  const Status recorded = finish_tap();
   for (RunServer* server : options_.servers) server->end(*this);
   bool is_good = false;
   const Status reported = catch_out_of_memory([&]() -> Status {
@@ -154,6 +154,12 @@ Result<int> Session::run_script() {
   TRY_STATUS(out_.status());
   const int status = control_.exit_status() & 0xff;  // of exit(256), too
   return is_good || status != 0 ? status : EXIT_FAILURE;
+}
+
+// What a replay of the recording has to know.
+Status Session::finish_tap() {
+  if (options_.tap == nullptr) return {};
+  return options_.tap->finish(make_loss_report(machine_, program_, user_losses()).sentences_of_events());
 }
 
 void Session::show_attached() {

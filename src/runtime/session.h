@@ -93,6 +93,7 @@ class Session : private LiveRun {
   void start_unwinding();
   Status attach_followers();
   Status attach_probes();
+  Status finish_tap();
   void show_attached();
   void warn_of_missing_probes();
   output::RunInfo run_info();
