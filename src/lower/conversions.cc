@@ -14,6 +14,7 @@ Operand Conversions::in_our_memory(Operand operand) {
     out.length = reads_.read_text(address, operand.type, operand.value, operand.space, true);
   } else {
     reads_.read(address, type.size_bytes, operand.value, operand.space);
+    zero_padding(address, operand.type);
   }
   return out;
 }
@@ -36,6 +37,50 @@ void Conversions::store_scalar(ValueId address, ValueId value, uint32_t size_byt
     ir().store(static_cast<uint8_t>(width), address, at ? ir().binary(Op::k_shr, value, at * 8) : value, at);
 }
 
+// Marks the bits of a type that hold its value, in a mask for each byte.
+void Conversions::mark_used(TypeId id, uint32_t at_bits, std::vector<uint8_t>& used) {
+  const types::Type type = types()[module_.complete(id)];
+  const auto mark = [&](uint32_t begin, uint32_t bits) {
+    for (uint32_t bit = begin; bit < begin + bits && bit / 8 < used.size(); ++bit)
+      used[bit / 8] = static_cast<uint8_t>(used[bit / 8] | 1u << bit % 8);
+  };
+  if (type.kind == Kind::kArray) {
+    const uint32_t element_bits = types()[module_.complete(type.element)].size_bytes * 8;
+    for (uint32_t i = 0; i < type.count && at_bits / 8 < used.size() && element_bits > 0; ++i)
+      mark_used(type.element, at_bits + i * element_bits, used);
+  } else if (type.kind == Kind::kStruct && type.complete && !type.members.empty()) {
+    for (const types::Member& member : type.members) {
+      if (member.bit_size > 0)
+        mark(at_bits + member.offset_bits, member.bit_size);
+      else
+        mark_used(member.type, at_bits + member.offset_bits, used);
+    }
+  } else {
+    mark(at_bits, type.size_bytes * 8);
+  }
+}
+
+// Zeros the bytes and bits between the members of a struct of C that was read. They have no value (C17 6.2.6.1), but
+// keys are compared by their bytes. Longer gaps are left: debug information may not tell what is there.
+void Conversions::zero_padding(ValueId address, TypeId id) {
+  constexpr uint32_t kMostBytes = 512, kMostGap = 7;
+  const types::Type type = types()[module_.complete(id)];
+  const bool is_struct = type.kind == Kind::kStruct;
+  const bool has_structs = type.kind == Kind::kArray && types()[type.element].kind == Kind::kStruct;
+  if ((!is_struct && !has_structs) || type.size_bytes > kMostBytes) return;
+  std::vector<uint8_t> used(type.size_bytes);
+  mark_used(id, 0, used);
+  for (uint32_t at = 0; at < used.size();) {
+    uint32_t gap = 0;
+    while (at + gap < used.size() && used[at + gap] == 0) ++gap;
+    for (uint32_t i = 0; i < gap && gap <= kMostGap; ++i) ir().store(1, address, ir().constant(0), at + i);
+    at += gap;
+    if (gap > 0) continue;
+    if (used[at] != UINT8_MAX) ir().store(1, address, ir().binary(Op::k_and, ir().load(1, address, at), used[at]), at);
+    ++at;
+  }
+}
+
 void Conversions::store(ValueId address, Operand operand) {
   const types::Type type = types()[operand.type];
   if (type.size_bytes == 0) return;
@@ -47,6 +92,7 @@ void Conversions::store(ValueId address, Operand operand) {
     reads_.read_text(address, operand.type, operand.value, operand.space, true);
   } else {
     reads_.read(address, type.size_bytes, operand.value, operand.space);
+    zero_padding(address, operand.type);
   }
 }
 

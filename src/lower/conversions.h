@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <vector>
 
 #include "lower/emitter.h"
 #include "lower/memory.h"
@@ -34,6 +35,8 @@ class Conversions : Emitter {
  private:
   void store_scalar(ValueId address, ValueId value, uint32_t size_bytes);
   void store_members(ValueId address, Operand operand, TypeId to);
+  void mark_used(TypeId id, uint32_t at_bits, std::vector<uint8_t>& used);
+  void zero_padding(ValueId address, TypeId id);
   void copy_string(ValueId destination, Operand operand, TypeId to);
   Operand convert_scalar(Operand operand, TypeId to);
   Operand bytes_as_scalar(Operand operand, TypeId to);
