@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <csignal>
 #include <cstdio>
 #include <filesystem>
 #include <fstream>
@@ -122,6 +123,7 @@ class PlainPaths {
 };
 
 int run(const std::vector<std::string>& arguments) {
+  std::signal(SIGHUP, SIG_DFL);  // nohup ignores it, and so would all programs here
   bool bless = false, all = false, is_simulated = false, is_emulated = false;
   std::vector<std::string> paths;
   for (const std::string& argument : arguments) {
