@@ -127,7 +127,8 @@ TEST_F(RecordingTest, GivesBackWhatWasWritten) {
   writer->begin_event(1, 4'000, 0, renamed);  // another CPU's, a little earlier
   writer->add_no_stack();
   ASSERT_TRUE(writer->end_event());
-  ASSERT_TRUE(writer->finish(9'000));
+  const std::vector<std::string> incomplete = {"16 reads of memory failed", "2 stacks were lost"};
+  ASSERT_TRUE(writer->finish(9'000, incomplete));
 
   auto reader = Reader::open(path_);
   ASSERT_TRUE(reader) << reader.error().message;
@@ -152,6 +153,7 @@ TEST_F(RecordingTest, GivesBackWhatWasWritten) {
   EXPECT_EQ(reader->lost_count(), 12U);
   EXPECT_EQ(reader->last_ns(), 9'000U);
   EXPECT_TRUE(reader->is_complete());
+  EXPECT_EQ(reader->incomplete(), incomplete);
   EXPECT_THAT(reader->damages(), ElementsAre());
 }
 
