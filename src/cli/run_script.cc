@@ -299,10 +299,11 @@ std::string script_help(const check::Checked& checked, const std::string& name) 
   return fmt::format("options of {}, behind `--`:\n{}", name, script_option_lines(checked.options));
 }
 
-// A function of which some calls pass no probe is known before the run.
+// A function of which some calls pass no probe, or one several times, is known before the run.
 Status refuse_partly_probed(const source::Diagnostics& diagnostics) {
   for (const source::Diagnostic& each : diagnostics.all())
-    if (each.id == "partly-probed") return fail("not all that would be shown is exact: " + each.message);
+    if (each.id == "partly-probed" || each.id == "counted-again")
+      return fail("not all that would be shown is exact: " + each.message);
   return {};
 }
 

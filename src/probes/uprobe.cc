@@ -34,9 +34,9 @@
 #include "base/strings.h"
 #include "base/untrusted_file.h"
 #include "load/machine.h"
+#include "probes/breaking_places.h"
 #include "probes/common.h"
 #include "probes/program_types.h"
-#include "probes/red_zone.h"
 #include "probes/uprobe_debug.h"
 #include "probes/uprobe_list.h"
 #include "probes/user_function.h"
@@ -205,7 +205,7 @@ class Binder {
   // Adds the layout of the debug fields to `share`: probes share a program if the fields that the action reads are at
   // the same locations. If the functions of a wildcard return many different types, pointers are all `void *`.
   std::vector<spec::BoundProbe> with_layouts(const symbols::ElfFile& file) {
-    refuse_in_red_zone(request_, file, out_);
+    refuse_breaking(request_, file, out_, replaces_return);
     const bool is_return = &kRow == &kUretprobe;
     const WantedFields wanted{request_.uses_args && !is_return, request_.uses_locals && !is_return,
                               request_.uses_retval && is_return};
@@ -240,6 +240,8 @@ class Binder {
     if (!described.empty()) tell_left_out(left_out);
     return described;
   }
+
+  static bool replaces_return(const program::Probe& probe) { return &kRow == &kUretprobe && !is_at_return(probe); }
 
   // Functions of a wildcard that are skipped.
   struct LeftOut {
@@ -388,8 +390,10 @@ class Binder {
     }
     add_all(file, chosen.functions);
     if (request_.is_listing || has_file_wildcard_) return;
+    tell_counted_again(file, chosen.functions);
     std::string hint;
     add_inlined(file, chosen.missed, hint);
+    add_thunks(file, chosen.functions, chosen.missed);
     if (chosen.missed.empty()) return;
     const std::string which = has_wildcard(pattern_.text) ? fmt::format("functions that match `{}`", pattern_.text)
                                                           : fmt::format("`{}`", pattern_.text);
@@ -397,6 +401,65 @@ class Binder {
     request_.diagnostics.warning("partly-probed", request_.point.span,
                                  fmt::format("not all calls of {} are seen: {}", which, join(chosen.missed, "; ")),
                                  hint);
+  }
+
+  // Of functions that begin with a loop, the kernel fires in each iteration. A destructor that frees the object (D0 in
+  // the Itanium C++ ABI, 5.1.4.3) calls the one that does not.
+  void tell_counted_again(const symbols::ElfFile& file, const std::vector<symbols::ElfSymbol>& functions) {
+    if (has_wildcard(pattern_.text) && !request_.config.counts_losses) return;
+    if (file.go_binary() || !file.is_64bit() || file.machine() != request_.kernel.arch().elf_machine) return;
+    LeftOut again, twice;
+    symbols::ReturnFinder finder(file, request_.kernel.arch());
+    ReadCode code;
+    std::map<std::string, uint64_t> destructors;  // by name up to the kind
+    for (const symbols::ElfSymbol& each : functions) {
+      if (each.size == 0 || !is_in_file(each) || !code.add(each)) continue;
+      const bool is_probed = std::ranges::any_of(
+          out_, [&](const spec::BoundProbe& bound) { return bound.probe.address == each.file_offset; });
+      const std::vector<uint64_t> targets = is_probed ? finder.jump_targets(each) : std::vector<uint64_t>();
+      if (std::ranges::binary_search(targets, each.file_offset))
+        again.add(shown_function(each.name, request_.config), "");
+      const size_t kind = each.name.rfind("D");
+      if (!each.name.starts_with("_ZN") || kind == each.name.npos || !each.name.substr(kind + 2).starts_with("Ev"))
+        continue;
+      const auto [known, is_new] = destructors.try_emplace(each.name.substr(0, kind), each.file_offset);
+      if (!is_new && known->second != each.file_offset) twice.add(shown_function(each.name, request_.config), "");
+    }
+    // --strict refuses these (cli/run_script.cc).
+    if (again.count > 0)
+      request_.diagnostics.warning("counted-again", request_.point.span,
+                                   fmt::format("each iteration of a loop counts as a call: {} {} back to the first "
+                                               "instruction",
+                                               again.text(), again.count == 1 ? "jumps" : "jump"),
+                                   "a probe at a line outside of the loop fires once");
+    if (twice.count > 0)
+      request_.diagnostics.warning(
+          "counted-again", request_.point.span,
+          fmt::format("a call may count twice: {} can be destructors that call each other", twice.text()),
+          "probe one of them by its symbol, as `-l` lists it");
+  }
+
+  // Calls by way of a second base go through a thunk, into which a compiler may have copied the function.
+  void add_thunks(const symbols::ElfFile& file, const std::vector<symbols::ElfSymbol>& functions,
+                  std::vector<std::string>& missed) {
+    constexpr uint64_t kMostOfJump = 32;  // bytes of a thunk that changes `this` and jumps to the function
+    if (has_wildcard(pattern_.text)) return;
+    symbols::ReturnFinder finder(file, request_.kernel.arch());
+    for (const symbols::ElfSymbol& function : functions) {
+      if (!function.name.starts_with("_ZN")) continue;
+      for (const char* kind : {"_ZTh*_", "_ZTv*_"}) {
+        for (const symbols::ElfSymbol& thunk : file.functions(kind + function.name.substr(2))) {
+          const auto leads_out = [&](uint64_t target) {
+            return target < thunk.file_offset || target >= thunk.file_offset + thunk.size;
+          };
+          const bool is_jump = thunk.size <= kMostOfJump && std::ranges::any_of(finder.jump_targets(thunk), leads_out);
+          const bool is_probed = std::ranges::any_of(
+              out_, [&](const spec::BoundProbe& bound) { return bound.probe.address == thunk.file_offset; });
+          if (!is_jump && !is_probed)
+            missed.push_back(fmt::format("`{}` has a copy of its code", shown_function(thunk.name, request_.config)));
+        }
+      }
+    }
   }
 
   // Where a function of this name is inlined, its calls pass no probe. To find the places takes as long as to read the

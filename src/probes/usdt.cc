@@ -31,9 +31,9 @@
 
 #include "base/strings.h"
 #include "load/machine.h"
+#include "probes/breaking_places.h"
 #include "probes/common.h"
 #include "probes/program_types.h"
-#include "probes/red_zone.h"
 #include "probes/user_function.h"
 #include "symbols/symbols.h"
 
@@ -197,7 +197,7 @@ std::vector<spec::BoundProbe> bind(spec::BindRequest& request) {
       bound.share.layout = variables ? resolved_operands(*variables, location) : "";
       in_file.push_back(std::move(bound));
     }
-    refuse_in_red_zone(request, *found.file, in_file);
+    refuse_breaking(request, *found.file, in_file, nullptr);
     std::ranges::move(in_file, std::back_inserter(out));
   }
   return out;

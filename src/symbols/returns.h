@@ -30,6 +30,8 @@ class ReturnFinder {
 
   // The function needs a size. Reads its code; the caller has to limit how much.
   Returns find(const ElfSymbol& function);
+  // The offsets in the file to which its jumps lead, sorted, without its other parts. The same holds of its code.
+  std::vector<uint64_t> jump_targets(const ElfSymbol& function) const { return read(function).targets; }
 
  private:
   // The code of a symbol: offsets are those in the file.

@@ -23,4 +23,8 @@ Flow flow_of(const Arch& arch, std::span<const uint8_t> before, std::span<const 
   return row == std::end(kRows) ? Flow{Flow::Kind::kUnknown} : row->flow_of(before, instruction);
 }
 
+bool saves_return_address(const Arch& arch, std::span<const uint8_t> code) {
+  return &arch == &kAmd64 && x86_64::saves_return_address(code);
+}
+
 }  // namespace espy::kernel

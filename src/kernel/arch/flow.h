@@ -17,6 +17,10 @@ struct Flow {
   int64_t distance = 0;  // from the start of the instruction, bytes
 };
 
+// Whether a function stores its return address outside of the stack, as setjmp(3) does, before it moves the stack
+// pointer, calls or jumps away. `code`: from its first instruction. False except for x86-64.
+bool saves_return_address(const Arch& arch, std::span<const uint8_t> code);
+
 // `before`: the instruction in front, or empty. Both have their whole length, Arch::instruction_length. Of a CPU that
 // nothing is known of, kUnknown.
 Flow flow_of(const Arch& arch, std::span<const uint8_t> before, std::span<const uint8_t> instruction);

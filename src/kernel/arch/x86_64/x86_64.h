@@ -53,6 +53,7 @@ bool can_be_stepped(std::span<const std::byte> before, std::span<const std::byte
 bool is_nop5(std::span<const uint8_t> code);
 bool is_nop10(std::span<const uint8_t> code);
 bool is_emulated(std::span<const std::byte> code);  // see emulation.h
+bool saves_return_address(std::span<const uint8_t> code);
 Flow flow_of(std::span<const uint8_t> before, std::span<const uint8_t> instruction);
 
 std::vector<std::optional<types::ValueLocation>> argument_locations(const types::Types& types, const Arch& arch,
