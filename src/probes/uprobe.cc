@@ -419,7 +419,7 @@ class Binder {
       const std::vector<uint64_t> targets = is_probed ? finder.jump_targets(each) : std::vector<uint64_t>();
       if (std::ranges::binary_search(targets, each.file_offset))
         again.add(shown_function(each.name, request_.config), "");
-      const size_t kind = each.name.rfind("D");
+      const size_t kind = each.name.rfind('D');
       if (!each.name.starts_with("_ZN") || kind == each.name.npos || !each.name.substr(kind + 2).starts_with("Ev"))
         continue;
       const auto [known, is_new] = destructors.try_emplace(each.name.substr(0, kind), each.file_offset);
