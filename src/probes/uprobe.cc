@@ -420,7 +420,8 @@ class Binder {
       if (std::ranges::binary_search(targets, each.file_offset))
         again.add(shown_function(each.name, request_.config), "");
       const size_t kind = each.name.rfind('D');
-      if (!each.name.starts_with("_ZN") || kind == each.name.npos || !each.name.substr(kind + 2).starts_with("Ev"))
+      if (!each.name.starts_with("_ZN") || kind == each.name.npos || kind + 2 > each.name.size() ||
+          !each.name.substr(kind + 2).starts_with("Ev"))
         continue;
       const auto [known, is_new] = destructors.try_emplace(each.name.substr(0, kind), each.file_offset);
       if (!is_new && known->second != each.file_offset) twice.add(shown_function(each.name, request_.config), "");
@@ -443,7 +444,8 @@ class Binder {
   void add_thunks(const symbols::ElfFile& file, const std::vector<symbols::ElfSymbol>& functions,
                   std::vector<std::string>& missed) {
     constexpr uint64_t kMostOfJump = 32;  // bytes of a thunk that changes `this` and jumps to the function
-    if (has_wildcard(pattern_.text)) return;
+    constexpr size_t kMostFunctions = 16;
+    if (has_wildcard(pattern_.text) || functions.size() > kMostFunctions) return;
     symbols::ReturnFinder finder(file, request_.kernel.arch());
     for (const symbols::ElfSymbol& function : functions) {
       if (!function.name.starts_with("_ZN")) continue;
@@ -455,7 +457,7 @@ class Binder {
           const bool is_jump = thunk.size <= kMostOfJump && std::ranges::any_of(finder.jump_targets(thunk), leads_out);
           const bool is_probed = std::ranges::any_of(
               out_, [&](const spec::BoundProbe& bound) { return bound.probe.address == thunk.file_offset; });
-          if (!is_jump && !is_probed)
+          if (!is_jump && !is_probed && missed.size() < kMostFunctions)
             missed.push_back(fmt::format("`{}` has a copy of its code", shown_function(thunk.name, request_.config)));
         }
       }
