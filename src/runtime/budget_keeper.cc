@@ -5,7 +5,6 @@
 #include <cstring>
 #include <map>
 #include <numeric>
-#include <ranges>
 
 #include "base/byte_reader.h"
 #include "base/clock.h"
@@ -348,8 +347,8 @@ void BudgetKeeper::turn_on(Group& group) {
 void BudgetKeeper::turn_off(Group& group, uint64_t now_ns) {
   meter_.close_window(now_ns);
   // The events that come while it waits are seen. Returns go first, so that none is seen without its entry.
-  for (const ProgramId id : std::views::reverse(group.programs))
-    if (group.detaches && !machine_.suspend(id)) group.detaches = false;
+  for (auto id = group.programs.rbegin(); id != group.programs.rend(); ++id)
+    if (group.detaches && !machine_.suspend(*id)) group.detaches = false;
   set_gates(group, Gates::kClosed);
   const uint64_t off_ns = machine_.now_ns();
   group.detach_ns = (group.detach_ns + static_cast<double>(off_ns - now_ns)) / 2;

@@ -4,7 +4,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <ranges>
 
 #include "base/check.h"
 #include "types/recent_layout.h"
@@ -499,8 +498,8 @@ std::string to_string(const Types& types, TypeId id) {
   std::vector<const Type*> outer;
   for (; has_suffix(types, id); id = types[id].element) outer.push_back(&types[id]);
   std::string text = to_simple_string(types, id);
-  for (const Type* type : std::views::reverse(outer))
-    text += type->kind == Kind::kArray ? fmt::format("[{}]", type->count) : text.ends_with('*') ? "*" : " *";
+  for (auto type = outer.rbegin(); type != outer.rend(); ++type)
+    text += (*type)->kind == Kind::kArray ? fmt::format("[{}]", (*type)->count) : text.ends_with('*') ? "*" : " *";
   return text;
 }
 
