@@ -24,6 +24,7 @@
 #include <utility>
 
 #include "base/end_request.h"
+#include "base/mounts.h"
 #include "base/strings.h"
 #include "base/time_budget.h"
 
@@ -59,15 +60,11 @@ class Mounts {
     for (const std::string_view line : split(*text, '\n')) add(line);
   }
 
-  // "ID PARENT MAJOR:MINOR ROOT PLACE OPTIONS [TAGS] - TYPE SOURCE OPTIONS"
   void add(std::string_view line) {
-    unsigned long mount = 0;
-    unsigned int major = 0, minor = 0;
-    const size_t type_at = line.find(" - ");
-    if (type_at == line.npos || line.substr(type_at + 3).starts_with("fuse")) return;
-    if (std::sscanf(std::string(line).c_str(), "%lu %*u %u:%u", &mount, &major, &minor) != 3) return;
-    mounts_.insert(mount);
-    devices_.insert(makedev(major, minor));
+    const auto mount = parse_mount(line);
+    if (!mount || mount->type.starts_with("fuse")) return;
+    mounts_.insert(mount->id);
+    devices_.insert(mount->device);
   }
 
   std::set<uint64_t> mounts_, devices_;

@@ -8,10 +8,10 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <cstdio>
 
 #include "base/clock.h"
 #include "base/fd.h"
+#include "base/mounts.h"
 #include "base/strings.h"
 #include "base/untrusted_file.h"
 #include "kernel/proc_path.h"
@@ -35,17 +35,11 @@ bool LayeredDevices::has(uint32_t pid, uint64_t device) {
   return is_layered_.try_emplace(device, false).first->second;
 }
 
-// Lines are "ID PARENT MAJOR:MINOR ROOT PLACE OPTIONS [TAGS] - TYPE SOURCE OPTIONS".
 void LayeredDevices::read(uint32_t pid) {
   const Result<std::string> text = read_file(kernel::proc_path(pid, "mountinfo"));
   if (!text) return;
-  for (const std::string_view line : split(*text, '\n')) {
-    const size_t type_at = line.find(" - ");
-    if (type_at == line.npos || !line.substr(type_at + 3).starts_with("overlay ")) continue;
-    unsigned int major_number = 0, minor_number = 0;
-    if (std::sscanf(std::string(line).c_str(), "%*u %*u %u:%u", &major_number, &minor_number) == 2)
-      is_layered_[makedev(major_number, minor_number)] = true;
-  }
+  for (const std::string_view line : split(*text, '\n'))
+    if (const auto mount = parse_mount(line); mount && mount->type == "overlay") is_layered_[mount->device] = true;
 }
 
 std::shared_ptr<const CodeImage> CodeImages::share(const Mapping& mapping, uint32_t pid) {
