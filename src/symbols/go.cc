@@ -148,15 +148,4 @@ uint64_t after_stack_check(const kernel::Arch& arch, std::span<const uint8_t> co
   return arch.go.find_stack_check_end == nullptr ? 0 : arch.go.find_stack_check_end(code);
 }
 
-std::vector<uint64_t> return_instructions(const kernel::Arch& arch, std::span<const uint8_t> code) {
-  std::vector<uint64_t> out;
-  for (uint64_t at = 0; arch.go.is_return != nullptr && at < code.size();) {
-    const uint32_t length = arch.instruction_length(code.subspan(at));
-    if (length == 0) break;
-    if (arch.go.is_return(code.subspan(at, length))) out.push_back(at);
-    at += length;
-  }
-  return out;
-}
-
 }  // namespace espy::symbols

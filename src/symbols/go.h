@@ -33,7 +33,5 @@ std::vector<std::optional<types::ValueLocation>> go_locations(const types::Types
 // Returns the offset of the first instruction after the stack check in a function's prologue; 0 if there is no check. A
 // probe there fires once for each call, with all arguments still in place.
 uint64_t after_stack_check(const kernel::Arch& arch, std::span<const uint8_t> code);
-// Returns the offsets of the `ret` instructions of a function.
-std::vector<uint64_t> return_instructions(const kernel::Arch& arch, std::span<const uint8_t> code);
 
 }  // namespace espy::symbols
