@@ -18,14 +18,6 @@ Flow jump(std::span<const uint8_t> instruction) {
   return {Kind::kJump, static_cast<int64_t>(instruction.size()) + distance};
 }
 
-// `push %rax`, or `mov %rax,(%rsp)` as in a retpoline: a `ret` behind it is a jump.
-bool puts_on_stack(std::span<const uint8_t> before) {
-  const bool is_push = (before.size() == 1 && (before[0] & 0xf8) == 0x50) ||
-                       (before.size() == 2 && before[0] == 0x41 && (before[1] & 0xf8) == 0x50);
-  return is_push || (before.size() == 4 && (before[0] & 0xfb) == 0x48 && before[1] == 0x89 &&
-                     (before[2] & 0xc7) == 0x04 && before[3] == 0x24);
-}
-
 // Compilers read a case of a `switch` from a table: of addresses (`jmp *table(,%rax,8)`), or of distances, which they
 // add to the address of the table in front of the jump (`add %rdx,%rax; jmp *%rax`).
 bool is_switch(std::span<const uint8_t> before, std::span<const uint8_t> rest, bool has_rex_b) {
@@ -65,6 +57,13 @@ Decoded decode(std::span<const uint8_t> instruction) {
   out.modrm = byte_at(at + 1);
   out.sib = byte_at(at + 2);
   return out;
+}
+
+// `push %rax`, or `mov %rax,(%rsp)` as in a retpoline: a `ret` behind it is a jump.
+bool puts_on_stack(std::span<const uint8_t> instruction) {
+  const Decoded it = decode(instruction);
+  const bool is_store = it.opcode == 0x89 && it.is_at_stack_pointer() && it.mode() == 0 && (it.rex & 8) != 0;
+  return is_store || (it.opcode & 0xf8) == 0x50;
 }
 
 // It moves the stack pointer, calls, or does not go on with the next instruction.
