@@ -314,8 +314,7 @@ class Binder {
   // can return in another way are probed as the kernel does it, and named in a warning.
   void add_returns(const symbols::ElfFile& file, const symbols::ElfSymbol& symbol) {
     if (!read_code_.add(symbol)) return refuse_overlapping_code();
-    if (!finder_) finder_.emplace(file, request_.kernel.arch());
-    const symbols::Returns returns = finder_->find(symbol);
+    const symbols::Returns returns = finder(file).find(symbol);
     const bool is_go = file.go_binary().has_value();
     const bool is_empty = !returns.file_offsets.empty() && returns.file_offsets.front() == symbol.file_offset;
     const bool is_replaced = !is_go && (is_empty || !returns.why_incomplete.empty());
@@ -409,14 +408,11 @@ class Binder {
     if (has_wildcard(pattern_.text) && !request_.config.counts_losses) return;
     if (file.go_binary() || !file.is_64bit() || file.machine() != request_.kernel.arch().elf_machine) return;
     LeftOut again, twice;
-    symbols::ReturnFinder finder(file, request_.kernel.arch());
     ReadCode code;
     std::map<std::string, uint64_t> destructors;  // by name up to the kind
     for (const symbols::ElfSymbol& each : functions) {
       if (each.size == 0 || !is_in_file(each) || !code.add(each)) continue;
-      const bool is_probed = std::ranges::any_of(
-          out_, [&](const spec::BoundProbe& bound) { return bound.probe.address == each.file_offset; });
-      const std::vector<uint64_t> targets = is_probed ? finder.jump_targets(each) : std::vector<uint64_t>();
+      const std::vector<uint64_t> targets = is_probed(each) ? finder(file).jump_targets(each) : std::vector<uint64_t>();
       if (std::ranges::binary_search(targets, each.file_offset))
         again.add(shown_function(each.name, request_.config), "");
       const size_t kind = each.name.rfind('D');
@@ -446,7 +442,6 @@ class Binder {
     constexpr uint64_t kMostOfJump = 32;  // bytes of a thunk that changes `this` and jumps to the function
     constexpr size_t kMostFunctions = 16;
     if (has_wildcard(pattern_.text) || functions.size() > kMostFunctions) return;
-    symbols::ReturnFinder finder(file, request_.kernel.arch());
     for (const symbols::ElfSymbol& function : functions) {
       if (!function.name.starts_with("_ZN")) continue;
       for (const char* kind : {"_ZTh*_", "_ZTv*_"}) {
@@ -454,14 +449,24 @@ class Binder {
           const auto leads_out = [&](uint64_t target) {
             return target < thunk.file_offset || target >= thunk.file_offset + thunk.size;
           };
-          const bool is_jump = thunk.size <= kMostOfJump && std::ranges::any_of(finder.jump_targets(thunk), leads_out);
-          const bool is_probed = std::ranges::any_of(
-              out_, [&](const spec::BoundProbe& bound) { return bound.probe.address == thunk.file_offset; });
-          if (!is_jump && !is_probed && missed.size() < kMostFunctions)
+          const bool is_jump =
+              thunk.size <= kMostOfJump && std::ranges::any_of(finder(file).jump_targets(thunk), leads_out);
+          if (!is_jump && !is_probed(thunk) && missed.size() < kMostFunctions)
             missed.push_back(fmt::format("`{}` has a copy of its code", shown_function(thunk.name, request_.config)));
         }
       }
     }
+  }
+
+  symbols::ReturnFinder& finder(const symbols::ElfFile& file) {
+    if (!finder_) finder_.emplace(file, request_.kernel.arch());
+    return *finder_;
+  }
+
+  // Whether a probe is at its first instruction.
+  bool is_probed(const symbols::ElfSymbol& function) const {
+    return std::ranges::find(out_, function.file_offset,
+                             [](const spec::BoundProbe& each) { return each.probe.address; }) != out_.end();
   }
 
   // Where a function of this name is inlined, its calls pass no probe. To find the places takes as long as to read the
