@@ -9,6 +9,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <filesystem>
 #include <string_view>
 
 #include "base/foreign_file.h"
@@ -221,6 +222,8 @@ Result<std::string> read_untrusted(const std::string& path, uint64_t limit_bytes
 }
 
 bool is_in_process_root(const std::string& path) { return split_root(path).has_value(); }
+
+std::string whole_path(const std::string& path) { return std::filesystem::absolute(path).lexically_normal().string(); }
 
 std::string descriptor_path(const OwnedFd& fd) { return fmt::format("/proc/self/fd/{}", fd.get()); }
 

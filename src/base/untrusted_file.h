@@ -100,6 +100,8 @@ auto within_memory(const std::string& what, Part part) -> decltype(part()) {
 // Whether the path is below /proc/PID/root.
 bool is_in_process_root(const std::string& path);
 
+// Returns the path from the root of the file system, with `.` and `..` resolved. Looks at no file.
+std::string whole_path(const std::string& path);
 // Returns a path that leads to the open file whatever becomes of its name: "/proc/self/fd/N".
 std::string descriptor_path(const OwnedFd& fd);
 

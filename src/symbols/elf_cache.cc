@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <filesystem>
 #include <utility>
 
 #include "symbols/symbols.h"
@@ -70,7 +69,7 @@ Result<std::shared_ptr<const ElfFile>> ElfCache::get_for_script(const std::strin
     return changed_while_prepared(path, known->second.first, place.first);
   of_script_.emplace(path, place);
   // Mappings have whole paths.
-  if (!path.starts_with('/')) of_script_.emplace(std::filesystem::absolute(path).lexically_normal().string(), place);
+  if (!path.starts_with('/')) of_script_.emplace(whole_path(path), place);
   return file;
 }
 

@@ -770,7 +770,7 @@ namespace {
 std::string path_as_mapped(const std::string& path, uint32_t pid) {
   const std::string root = kernel::proc_path(pid, "root");
   if (path.starts_with(root + "/")) return path.substr(root.size());
-  return path.starts_with('/') ? path : std::filesystem::absolute(path).lexically_normal().string();
+  return path.starts_with('/') ? path : whole_path(path);
 }
 
 }  // namespace
