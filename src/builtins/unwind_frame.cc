@@ -232,8 +232,8 @@ class StepEmitter {
 
   // ---- Tables
 
-  // Emits the lookup of `pc` in the cache. If it is not there, its rule becomes what `find` emits, and its tag that of
-  // map_. Returns the address of the UnwindRule.
+  // Emits the lookup of `pc` in the cache. Without an entry, `find` emits its rule, and its tag is the tag of map_.
+  // Returns the address of the UnwindRule.
   ValueId known_rule(ValueId pc, const std::function<ValueId()>& find) {
     const ValueId mixed = ir().binary(Op::k_mul, pc, kGoldenRatio);
     const ValueId slot = ir().binary(Op::k_shr, mixed, 64 - UnwindRule::kCountShift);

@@ -215,7 +215,7 @@ void analyze(CheckRequest& request, Checked& checked, const Defines& defines) {
   infer(*parts, checked);
   const bool wants_options = request.is_foretold || !checked.config.named.empty();
   if (parts->blocks.has_left_out() && (wants_options || parts->maps.has_unset() || parts->variables.has_unset())) {
-    // Types that the rest gives stay as they are: the branch that is left out need not go with them.
+    // The rest of the script has priority: a branch that is left out may give another type.
     const AssumedTypes known{parts->maps.values(), parts->variables.values()};
     OfAllBranches all = check_all_branches(request, checked, defines);
     const auto is_known = [](const auto& in) { return [&in](const auto& each) { return in.contains(each.first); }; };
