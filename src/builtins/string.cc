@@ -124,7 +124,13 @@ ValueId read_to_end(Lowering& lowering, ValueId destination, uint32_t capacity, 
   return lowering.read_text(destination, {all, source.address, true, source.space, {}}, false);
 }
 
-ValueId lower_str_into(Lowering& lowering, const CallSite& call, ValueId destination, uint32_t capacity_bytes) {
+// Counts a string that was read to a place with `capacity` bytes, and is longer, if max_strlen is the reason.
+void count_truncated(Lowering& lowering, ExprId text, ValueId length, uint32_t capacity) {
+  if (capacity < lowering.config().max_strlen) return;
+  lowering.count_truncated(text, length, Condition::uge, capacity - 1);
+}
+
+ValueId read_str(Lowering& lowering, const CallSite& call, ValueId destination, uint32_t capacity_bytes) {
   const uint32_t capacity = std::min(capacity_bytes, lowering.types()[lowering.type(call.expr)].count);
   if (const auto text = described_text(lowering, call.arguments[0])) {
     const auto word = [&](uint32_t at) {
@@ -146,6 +152,14 @@ ValueId lower_str_into(Lowering& lowering, const CallSite& call, ValueId destina
     return read_sized(lowering, destination, size, capacity, source);
   }
   return read_to_end(lowering, destination, capacity, source, type);
+}
+
+ValueId lower_str_into(Lowering& lowering, const CallSite& call, ValueId destination, uint32_t capacity_bytes) {
+  const ValueId length = read_str(lowering, call, destination, capacity_bytes);
+  const types::Type& result = lowering.types()[lowering.type(call.expr)];
+  if (result.may_be_cut && !is_whole(lowering.types()[lowering.type(call.arguments[0])]))
+    count_truncated(lowering, call.expr, length, std::min(capacity_bytes, result.count));
+  return length;
 }
 
 // ---- buf(p, length) -------------------------------------------------------------------------------------------------
@@ -178,7 +192,9 @@ ValueId lower_buf_into(Lowering& lowering, const CallSite& call, ValueId destina
     lowering.read(destination, capacity, source.address, source.space);
     return ir.constant(capacity);
   }
-  const ValueId size = bounded(lowering, lowering.scalar(call.arguments[1]), capacity);
+  const ValueId wanted = lowering.scalar(call.arguments[1]);
+  const ValueId size = bounded(lowering, wanted, capacity);
+  if (capacity >= lowering.config().max_strlen) lowering.count_truncated({}, wanted, Condition::ugt, capacity);
   const Helper helper = source.space == AddressSpace::kUser ? Helper::probe_read_user : Helper::probe_read_kernel;
   lowering.call_reader(helper, destination, size, capacity, source.address);
   return size;
@@ -193,7 +209,9 @@ Operand lower_strlen(Lowering& lowering, const CallSite& call) {
     const uint32_t capacity = text_capacity(type, lowering.config());
     const ValueId copy = lowering.memory(capacity, "strlen");
     const MemoryRef source = referenced_memory(lowering, call.arguments[0]);
-    return lowering.scalar_operand(lowering.types().uint64(), read_to_end(lowering, copy, capacity, source, type));
+    const ValueId length = read_to_end(lowering, copy, capacity, source, type);
+    if (!is_whole(type)) count_truncated(lowering, {}, length, capacity);
+    return lowering.scalar_operand(lowering.types().uint64(), length);
   }
   const Operand text = lowering.value(call.arguments[0]);
   ValueId length = text.length;
@@ -232,6 +250,8 @@ Operand lower_strncmp(Lowering& lowering, const CallSite& call) {
   const uint32_t a = types::capacity_with_nul(types[lowering.type(call.arguments[0])]);
   const uint32_t b = types::capacity_with_nul(types[lowering.type(call.arguments[1])]);
   const uint32_t capacity = std::max({a, b, 1u});
+  if (size < capacity)
+    for (const ExprId text : call.arguments.first(2)) lowering.allow_truncation(text);
   const ValueId left = as_string(lowering, call.arguments[0], capacity);
   const ValueId right = as_string(lowering, call.arguments[1], capacity);
   return lowering.scalar_operand(types.uint64(), bytes_differ(lowering, left, right, std::min(size, capacity)));

@@ -1,5 +1,7 @@
 #include "lower/builtin_calls.h"
 
+#include <fmt/format.h>
+
 #include "spec/builtin.h"
 
 namespace espy::lower {
@@ -22,6 +24,17 @@ ValueId BuiltinCalls::write_bytes(ExprId expr, ValueId destination, uint32_t cap
   const ValueId length = scope_.fact(expr).builtin->lower_into(lowering_, site, destination, capacity_bytes);
   ir().at(outer);
   return length;
+}
+
+void BuiltinCalls::count_truncated(ExprId call, ValueId size_bytes, Condition condition, uint32_t limit) {
+  if (call.valid() && may_truncate_.contains(call.index)) return;
+  when(condition, size_bytes, ir().constant(limit), [&] {
+    count_loss(
+        program::LossKind::kString,
+        fmt::format("strings did not fit max_strlen = {}: keys, comparisons and lengths have their beginning only "
+                    "(raise it)",
+                    config().max_strlen));
+  });
 }
 
 Operand BuiltinCalls::call(ExprId expr, const spec::Builtin& builtin, std::span<const ExprId> arguments) {

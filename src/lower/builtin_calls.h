@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <set>
 #include <span>
 
 #include "lower/emitter.h"
@@ -23,6 +24,9 @@ class BuiltinCalls : Emitter {
   bool writes_bytes(ExprId expr) const;
   // Requires writes_bytes(). Returns the length.
   ValueId write_bytes(ExprId expr, ValueId destination, uint32_t capacity_bytes);
+  // See Lowering for these.
+  void allow_truncation(ExprId call) { may_truncate_.insert(call.index); }
+  void count_truncated(ExprId call, ValueId size_bytes, Condition condition, uint32_t limit);
 
  private:
   Operand call_into_memory(const spec::CallSite& site, const spec::Builtin& builtin);
@@ -30,6 +34,7 @@ class BuiltinCalls : Emitter {
   Lowering& lowering_;
   Scope& scope_;
   Memory& memory_;
+  std::set<uint32_t> may_truncate_;  // calls
 };
 
 }  // namespace espy::lower

@@ -10,6 +10,7 @@ constexpr uint32_t kInlineBytes = 64;  // longer strings and buffers go to the t
 }  // namespace
 
 void Events::evaluate(const EventArgument& argument, PlannedField& planned) {
+  if (argument.expr.valid()) builtins_.allow_truncation(argument.expr);  // user space marks it
   if (!argument.expr.valid()) {
     planned.operand = argument.operand;
   } else if (!builtins_.writes_bytes(argument.expr)) {

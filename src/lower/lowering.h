@@ -166,6 +166,11 @@ class Lowering {
   // If `result`, which `helper` returned, is negative: emits a warning under -k, and counts a failed read if losses are
   // counted. Otherwise costs nothing.
   virtual void report_failure(ir::Helper helper, ValueId result) = 0;
+  // If `size_bytes` and `limit` meet the condition, counts a string that max_strlen has truncated, unless that is
+  // allowed for the call.
+  virtual void count_truncated(ExprId call, ValueId size_bytes, ir::Condition condition, uint32_t limit) = 0;
+  // The result of the call is shown with a mark if it is truncated, or what is computed from it does not need the rest.
+  virtual void allow_truncation(ExprId call) = 0;
   // Adds one to this program's loss counter, which is shown at the end as "WHAT: N".
   virtual void count_loss(program::LossKind kind, std::string_view what) = 0;
   // Ends the action. Continues in a new, unreachable block.

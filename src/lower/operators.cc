@@ -4,6 +4,7 @@
 
 #include "lower/access.h"
 #include "lower/branches.h"
+#include "lower/builtin_calls.h"
 #include "lower/expressions.h"
 #include "lower/maps.h"
 #include "program/probe_names.h"
@@ -57,6 +58,10 @@ std::optional<ValueId> Operators::equals_probe_name(const syntax::Binary& node) 
 }
 
 ValueId Operators::compare_bytes(const syntax::Binary& node) {
+  // Of what is longer than a constant, the rest does not matter.
+  for (const auto& [constant, other] : {std::pair{node.left, node.right}, std::pair{node.right, node.left}})
+    if (const auto known = scope_.text(constant); known && known->size() + 1 < config().max_strlen)
+      builtins_.allow_truncation(other);
   Operand left = expressions_.value(node.left);
   Operand right = expressions_.value(node.right);
   if (node.op != BinaryOp::kEqual && node.op != BinaryOp::kNotEqual)
@@ -195,6 +200,8 @@ Operand Operators::cast(ExprId expr, const syntax::Cast& node) {
   if (target.kind == Kind::kString) {  // (string[N])p reads from the pointer
     const ValueId address = memory_.allocate(target.size_bytes, "cast");
     const ValueId length = reads_.read_string(address, target.count, operand.value, from.space, true);
+    if (target.may_be_cut && target.count >= config().max_strlen)
+      builtins_.count_truncated({}, length, Condition::uge, target.count - 1);
     return {to, address, true, AddressSpace::kBpf, length};
   }
   if (target.kind == Kind::kBuffer) {

@@ -17,6 +17,7 @@ namespace espy::lower {
 
 class Access;
 class Branches;
+class BuiltinCalls;
 class Expressions;
 class Maps;
 
@@ -24,7 +25,8 @@ class Operators : Emitter {
  public:
   Operators(ModuleContext& module, Functions& functions, Scope& scope, Memory& memory, Reads& reads,
             Conversions& conversions, Arithmetic& arithmetic, Laundering& laundering, Variables& variables,
-            MapElements& elements, Maps& maps, Access& access, Branches& branches, Expressions& expressions)
+            MapElements& elements, Maps& maps, Access& access, Branches& branches, BuiltinCalls& builtins,
+            Expressions& expressions)
       : Emitter(module, functions),
         scope_(scope),
         memory_(memory),
@@ -37,6 +39,7 @@ class Operators : Emitter {
         maps_(maps),
         access_(access),
         branches_(branches),
+        builtins_(builtins),
         expressions_(expressions) {}
 
   Operand unary(ExprId expr, const syntax::Unary& node);
@@ -76,6 +79,7 @@ class Operators : Emitter {
   Maps& maps_;
   Access& access_;
   Branches& branches_;
+  BuiltinCalls& builtins_;
   Expressions& expressions_;
 };
 

@@ -35,7 +35,7 @@ UnitLowering::UnitLowering(ModuleContext& module, const check::Unit& unit, ir::U
               expressions_),
       branches_(module, functions_, scope_, conversions_, laundering_, expressions_, statements_),
       operators_(module, functions_, scope_, memory_, reads_, conversions_, arithmetic_, laundering_, variables_,
-                 elements_, maps_, access_, branches_, expressions_),
+                 elements_, maps_, access_, branches_, builtins_, expressions_),
       function_calls_(module, functions_, scope_, frame_, memory_, variables_, expressions_, statements_),
       loops_(module, functions_, scope_, frame_, scratch_, memory_, conversions_, laundering_, variables_, exits_,
              aggregations_, branches_, expressions_, statements_),

@@ -134,6 +134,10 @@ class UnitLowering final : public Lowering {
                   std::vector<std::string> literals, std::vector<int64_t> numbers, ScriptMapId map,
                   const SpanBuffer* buffer) override;
   void report_failure(Helper helper, ValueId result) override { failures_.report(helper, result); }
+  void allow_truncation(ExprId call) override { builtins_.allow_truncation(call); }
+  void count_truncated(ExprId call, ValueId size_bytes, Condition condition, uint32_t limit) override {
+    builtins_.count_truncated(call, size_bytes, condition, limit);
+  }
   uint32_t add_global(uint32_t size_bytes) override { return module_.add_global(size_bytes, size_bytes); }
   void count_loss(program::LossKind kind, std::string_view what) override {
     module_.count_loss(ir(), functions_.program(), kind, what);

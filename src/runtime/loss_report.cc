@@ -65,7 +65,7 @@ output::ActionReport report_of(load::Machine& machine, const program::Program& p
   of_kind(report.losses, LossKind::kRecord) +=
       of_program(losses.dropped_by_program, id) + of_program(losses.unfinished_by_program, id) +
       (id.index < losses.unhandled_by_program.size() ? losses.unhandled_by_program[id.index] : 0);
-  of_kind(report.losses, LossKind::kString) = of_program(losses.truncated_by_program, id);
+  of_kind(report.losses, LossKind::kString) += of_program(losses.truncated_by_program, id);
   return report;
 }
 
@@ -146,7 +146,9 @@ output::LossReport make_loss_report(load::Machine& machine, const program::Progr
   loss_report.gaps = losses.gaps.sentences;
   loss_report.file_changes = losses.file_changes;
   loss_report.uncertain_addresses = losses.uncertain_addresses;
-  of_kind(loss_report.totals, LossKind::kString) = losses.truncated_strings.count;
+  // Besides the strings of records, which are in the reports of programs: those of maps.
+  of_kind(loss_report.totals, LossKind::kString) +=
+      losses.truncated_strings.count - sum_of(losses.truncated_by_program);
   loss_report.trees = count_trees(machine, program);
   for (const load::Machine::SkippedProbe& each : machine.skipped_probes())
     loss_report.skipped_probes.push_back({each.name, each.reason});
