@@ -459,7 +459,9 @@ class Binder {
   }
 
   symbols::ReturnFinder& finder(const symbols::ElfFile& file) {
-    if (!finder_) finder_.emplace(file, request_.kernel.arch());
+    constexpr uint64_t kSmallBytes = 1 << 20;  // decoded in a millisecond or two
+    const bool reads_all = request_.config.counts_losses || file.image().file().size_bytes <= kSmallBytes;
+    if (!finder_) finder_.emplace(file, request_.kernel.arch(), reads_all);
     return *finder_;
   }
 

@@ -66,6 +66,7 @@ Returns ReturnFinder::find(const ElfSymbol& function) {
   }
   for (const Part& part : parts) {
     note(part.problem);
+    if (reads_all_ && out.why_incomplete.empty()) note(why_entered(function.name, part));
     out.file_offsets.insert(out.file_offsets.end(), part.returns.begin(), part.returns.end());
   }
   return out;
@@ -85,6 +86,39 @@ std::string ReturnFinder::why_jump(const std::string& name, uint64_t target, std
   return parts.back().contains(target) && parts.back().starts[target - parts.back().begin]
              ? ""
              : "its code cannot be followed";
+}
+
+// Returns why a return of the part may be that of another function; "" if no other jumps into it.
+std::string ReturnFinder::why_entered(const std::string& name, const Part& part) {
+  if (!jumps_between_) find_jumps_between();
+  if (!has_read_all_) return "its file has too much code to look for jumps into it";
+  // What leads to the first instruction is a call.
+  for (auto each = jumps_between_->upper_bound(part.begin); each != jumps_between_->end() && each->first < part.end();
+       ++each)
+    if (function_of_part(each->second) != name)
+      return fmt::format("`{}` jumps into it", demangle(each->second, DemangleStyle::kName));
+  return "";
+}
+
+// Parts of assembly code can overlap, and those of a malformed file all reach to its end.
+void ReturnFinder::find_jumps_between() {
+  constexpr uint64_t kMostBytes = 512 << 20, kAnyBytes = 1 << 20, kMostTimes = 4;
+  jumps_between_.emplace();
+  std::vector<ElfSymbol> functions = file_.functions();
+  std::ranges::sort(functions, {}, &ElfSymbol::file_offset);
+  uint64_t end = 0, size_bytes = 0;
+  for (const ElfSymbol& each : functions) {
+    const bool is_read = each.file_offset + each.size <= end;  // by another name
+    if (is_read || each.file_offset == 0) continue;
+    end = each.file_offset + each.size;
+    size_bytes += each.size;
+    if (size_bytes > kAnyBytes + std::min(kMostTimes * end, kMostBytes)) {
+      has_read_all_ = false;
+      return;
+    }
+    for (const uint64_t target : read(each).targets)
+      if (target < each.file_offset || target >= end) jumps_between_->emplace(target, each.name);
+  }
 }
 
 const std::vector<ElfSymbol>& ReturnFinder::cold_parts(const std::string& name) {

@@ -26,7 +26,9 @@ struct Returns {
 // Reads the code of functions, including what compilers have moved out of them (NAME.cold).
 class ReturnFinder {
  public:
-  ReturnFinder(const ElfFile& file, const kernel::Arch& arch) : file_(file), arch_(arch) {}
+  // With `reads_all`, looks for jumps into a function in all others: hand-written code can share a return.
+  ReturnFinder(const ElfFile& file, const kernel::Arch& arch, bool reads_all)
+      : file_(file), arch_(arch), reads_all_(reads_all) {}
 
   // The function needs a size. Reads its code; the caller has to limit how much.
   Returns find(const ElfSymbol& function);
@@ -49,10 +51,16 @@ class ReturnFinder {
   // The parts of that name besides the function.
   const std::vector<ElfSymbol>& cold_parts(const std::string& name);
   std::string why_jump(const std::string& name, uint64_t target, std::vector<Part>& parts) const;
+  std::string why_entered(const std::string& name, const Part& part);
+  void find_jumps_between();
 
   const ElfFile& file_;
   const kernel::Arch& arch_;
+  const bool reads_all_;
+  bool has_read_all_ = true;                                                 // what jumps_between_ needs
   std::optional<std::map<std::string, std::vector<ElfSymbol>>> cold_parts_;  // by the function's name
+  // The names of functions with jumps out of them, by the offset to which they lead. Of each offset, one of a function.
+  std::optional<std::multimap<uint64_t, std::string>> jumps_between_;
 };
 
 }  // namespace espy::symbols
