@@ -27,7 +27,7 @@ class ProbedFiles {
  private:
   struct File {
     std::string path;
-    FileIdentity identity;
+    FileState state;
   };
   void list_files();
 

@@ -262,6 +262,30 @@ def during(world):
     check(done.returncode == 0 and count_of(done) == 10, done.stdout + done.stderr)
 
 
+def copied_up(world):
+    """A file of the lower layer of overlayfs, which the first change of its mode copies to the upper one."""
+    script = "uprobe:./layers/seen/calls:tick { @n = count(); }"
+    world.path("layers").mkdir()
+    mounts = ["mount", "-t", "tmpfs", "layers", world.path("layers")]
+    if subprocess.run(mounts).returncode != 0:
+        return "no tmpfs"
+    try:
+        for name in ("lower", "upper", "work", "seen"):
+            world.path(f"layers/{name}").mkdir()
+        shutil.copy(world.path("calls"), world.path("layers/lower"))
+        layers = "lowerdir=layers/lower,upperdir=layers/upper,workdir=layers/work"
+        if subprocess.run(["mount", "-t", "overlay", "-o", layers, "seen", "layers/seen"], cwd=world.directory,
+                          capture_output=True).returncode != 0:
+            return "no overlayfs"
+        for change in ("true", "chmod 700 layers/seen/calls", "dd if=/dev/null of=layers/seen/calls conv=notrunc status=none"):
+            command = f"sh -c './layers/seen/calls 10; {change}; ./layers/seen/calls 10; true'"
+            done = world.run("-q", "--strict", "-c", command, "-e", script)
+            is_told = "may be a copy in the upper layer of overlayfs" in done.stderr and done.returncode == 1
+            check(is_told or (count_of(done) == 20 and done.returncode == 0), change + done.stdout + done.stderr)
+    finally:
+        subprocess.run(["umount", "-lR", world.path("layers")])
+
+
 def unmapped(world):
     """-p with a file that the process does not map."""
     world.put("calls")
@@ -309,7 +333,8 @@ def elsewhere(world):
     traced.end()
 
 
-CASES = [renamed, written, statements, flipped, semaphore, operands, archive, listed, during, unmapped, elsewhere]
+CASES = [renamed, written, statements, flipped, semaphore, operands, archive, listed, during, copied_up, unmapped,
+         elsewhere]
 
 
 if __name__ == "__main__":
