@@ -355,6 +355,24 @@ struct HasLoss {
   }
 };
 
+// Whether keys that differ can have one text, as the functions of two programs.
+struct MayRepeat {
+  bool operator()(const TupleValue& v) const { return any(v.items); }
+  bool operator()(const ListValue& v) const { return any(v.items); }
+  bool operator()(const RecordValue& v) const { return any(v.items); }
+  bool operator()(const TextValue&) const { return true; }
+  bool operator()(const StackValue&) const { return true; }
+  template <class Other>
+  bool operator()(const Other&) const {
+    return false;
+  }
+
+ private:
+  static bool any(const std::vector<Value>& items) {
+    return std::ranges::any_of(items, [](const Value& item) { return std::visit(MayRepeat(), item.node); });
+  }
+};
+
 // The keys of a map: compact ones, or, if two of them were equal, of which a reader of JSON would keep one, exact ones.
 class KeyTexts {
  public:
@@ -367,16 +385,24 @@ class KeyTexts {
       is_exact_ |= !seen.insert(std::hash<std::string>()(text_of(entry.key, compact_key))).second;
   }
 
-  // Keys that differ, and have the same text nevertheless, have numbers: "main", "main#2".
+  // Keys that differ, and have the same text nevertheless, have numbers: "main", "main#2". A function that is named
+  // "main#2" is "main##2".
   std::string operator()(const Value& key) {
-    if (!is_exact_) return text_of(key, compact_key);
-    const std::string text = text_of(key, exact_key);
+    std::string text = text_of(key, is_exact_ ? exact_key : compact_key);
+    if (std::visit(MayRepeat(), key.node)) double_number_sign(text);
+    if (!is_exact_) return text;
     std::string out = text;
     for (size_t i = 2; !used_.insert(out).second; ++i) out = fmt::format("{}#{}", text, i);
     return out;
   }
 
  private:
+  // Of texts that end in "#" and digits.
+  static void double_number_sign(std::string& text) {
+    const size_t last = text.find_last_not_of("0123456789");
+    if (last != text.npos && last + 1 < text.size() && text[last] == '#') text.insert(last, "#");
+  }
+
   std::string text_of(const Value& key, std::string (*write)(const Value&, const TextStyle&)) const {
     return ExactTexts::are_needed(key) ? write(exact(key, style_), style_) : write(key, style_);
   }

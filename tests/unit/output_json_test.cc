@@ -93,6 +93,20 @@ std::string line_of_keys(std::vector<Value> keys) {
   return map_line(keyed("@", std::move(entries)));
 }
 
+TEST(Json, KeysOfOneTextHaveNumbersThatNoNameHas) {
+  const auto shown = [](std::initializer_list<const char*> names) {
+    std::vector<Value> keys;
+    for (const char* name : names) keys.push_back({TextValue{name}});
+    return line_of_keys(std::move(keys));
+  };
+  EXPECT_EQ(shown({"f", "f", "f#2"}), "{\"type\": \"map\", \"data\": {\"@\": {\"f\": 1, \"f#2\": 1, \"f##2\": 1}}}\n");
+  EXPECT_EQ(shown({"f#2", "f#", "f#2x"}),
+            "{\"type\": \"map\", \"data\": {\"@\": {\"f#\": 1, \"f##2\": 1, \"f#2x\": 1}}}\n");
+  EXPECT_EQ(shown({"f#2", "f#2"}), "{\"type\": \"map\", \"data\": {\"@\": {\"f##2\": 1, \"f##2#2\": 1}}}\n");
+  EXPECT_EQ(line_of_keys({string("page#2"), string("page")}),
+            "{\"type\": \"map\", \"data\": {\"@\": {\"page\": 1, \"page#2\": 1}}}\n");
+}
+
 TEST(Json, KeysThatWouldBecomeEqualKeepTheirTexts) {
   EXPECT_EQ(line_of_keys({string("x, y"), string("(sd-pam)")}),
             "{\"type\": \"map\", \"data\": {\"@\": {\"sd-pam\": 1, \"x,y\": 1}}}\n");
