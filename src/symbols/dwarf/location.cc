@@ -123,7 +123,9 @@ class LocationTranslator {
     if (unknown > 0) return {std::move(out_.place()), "is partly optimised out here"};
     const LocationPiece& first = out_.place().pieces[0];
     const bool is_frame = is_in_frame(first), is_indirect = is_behind_address(first);
-    return {std::move(out_.place()), "", false, is_frame, is_indirect};
+    const bool is_unset =
+        std::ranges::any_of(out_.place().pieces, [&](const auto& piece) { return is_unset_at_entry(piece); });
+    return {std::move(out_.place()), "", false, is_frame, is_indirect, is_unset};
   }
 
  private:
@@ -158,6 +160,18 @@ class LocationTranslator {
                             is_register(piece.steps[0]) && piece.steps[0].operand == arch_.stack_pointer_offset &&
                             piece.steps[2].op == Op::kAdd && piece.steps[1].operand >= arch_.stack_argument_start_bytes;
     return !is_callers;
+  }
+
+  // Whether the site is the first instruction, and a piece is where nothing but the function can have put it: below the
+  // arguments that the caller left on the stack, or relative to the caller's frame pointer. Location lists of Clang 19
+  // have such entries for arguments that are stored in the first instructions.
+  bool is_unset_at_entry(const LocationPiece& piece) const {
+    if (!site_.is_entry() || !is_in_frame(piece)) return false;
+    if (piece.steps[0].op != Op::kRegister || piece.steps[0].operand != arch_.stack_pointer_offset) return true;
+    const bool is_plain =
+        piece.steps.size() == 3 && piece.steps[1].op == Op::kConstant && piece.steps[2].op == Op::kAdd;
+    return is_plain ? piece.steps[1].operand < arch_.stack_argument_start_bytes
+                    : piece.steps.size() == 1 && arch_.stack_argument_start_bytes > 0;
   }
 
   // The function whose registers an expression refers to: the probed one or one of its callers.
@@ -549,7 +563,7 @@ LocateResult locate(File& file, const kernel::Arch& arch, const Dwarf_Die& varia
     ++file.slow_places();
     out = {std::nullopt, kMalformed};
   }
-  out.is_list = from_list;
+  out.is_list = from_list && !out.is_unset;
   out.steps = translator.steps();
   return out;
 }

@@ -29,9 +29,10 @@ constexpr const char* kPointsToNothing = "points to a value that is nowhere in m
 struct LocateResult {
   std::optional<types::ValueLocation> place;
   std::string why = {};
-  bool is_list = false;      // from a location list, which is valid at each address
+  bool is_list = false;      // from a location list, which is valid at each address, unless `is_unset`
   bool is_frame = false;     // in the stack frame, so only valid after the prologue has stored it
   bool is_indirect = false;  // of an argument: what is passed is its address
+  bool is_unset = false;     // the site is the entry, and only the function itself can store it there
   size_t steps = 0;          // that were taken to find it
 };
 
