@@ -648,7 +648,14 @@ class Binder {
       add_at(copy.function, *offset);
       out_.back().probe.number = copy.line;
     }
-    return out_.size() > before;
+    const size_t count = out_.size() - before;
+    if (count > 0 && !request_.is_listing)
+      request_.diagnostics.warning(
+          "inlined-copies", request_.point.span,
+          fmt::format("{} inlined cop{} of `{}` {} probed, whose first instructions a compiler may have moved", count,
+                      count == 1 ? "y" : "ies", function, count == 1 ? "is" : "are"),
+          "counts can differ from the number of calls; `noinline` in the source gives the function its own code");
+    return count > 0;
   }
 
   // The library with the function that a file of its own had before, or that the program calls: since glibc 2.34,

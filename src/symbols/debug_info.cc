@@ -91,6 +91,21 @@ bool uses_go_registers(const Dwarf_Die& function) {
 
 bool is_inlined(const Dwarf_Die& scope) { return dwarf::tag(scope) == DW_TAG_inlined_subroutine; }
 
+// Whether an inlined instance is the second half of the function around it: GCC can make a function of that half, and
+// inline it again. Its call has the place of the declaration.
+bool is_second_half(const Dwarf_Die& inlined, const Dwarf_Die& around) {
+  const auto origin_of = [](const Dwarf_Die& die) {
+    const auto origin = dwarf::reference(die, DW_AT_abstract_origin);
+    return origin.value_or(die);
+  };
+  const Dwarf_Die declared = origin_of(inlined);
+  if (declared.addr != origin_of(around).addr) return false;
+  const auto is_same = [&](unsigned of_call, unsigned of_declaration) {
+    return dwarf::number(inlined, of_call) == dwarf::number(declared, of_declaration);
+  };
+  return is_same(DW_AT_call_line, DW_AT_decl_line) && is_same(DW_AT_call_column, DW_AT_decl_column);
+}
+
 }  // namespace
 
 struct DebugInfo::State : std::enable_shared_from_this<DebugInfo::State> {
@@ -295,8 +310,8 @@ struct DebugInfo::State : std::enable_shared_from_this<DebugInfo::State> {
     std::string inlined_into;
   };
   static Functions functions_of(const std::vector<Dwarf_Die>& scopes);
-  void add_inlined_instances(const dwarf::Subtree& scope, int depth, const Site& site, std::string_view function,
-                             std::vector<Statement>& out);
+  void add_inlined_instances(const dwarf::Subtree& scope, int depth, const Site& site, const Dwarf_Die& around,
+                             std::string_view function, std::vector<Statement>& out);
   uint64_t after_prologue(const Site& site);
   void add_statements(std::vector<Row> rows, std::vector<Statement>& out);
   void add_statements_in(const Site& site, const std::vector<Row>& rows, std::vector<Statement>& out);
@@ -650,16 +665,19 @@ std::vector<Statement> DebugInfo::State::statements_of(uint64_t address) {
   return out;
 }
 
+// `around`: the innermost function that `scope` is in.
 void DebugInfo::State::add_inlined_instances(const dwarf::Subtree& scope, int depth, const Site& site,
-                                             std::string_view function, std::vector<Statement>& out) {
+                                             const Dwarf_Die& around, std::string_view function,
+                                             std::vector<Statement>& out) {
   constexpr int kMaxDepth = 64;
   if (depth > kMaxDepth) return;
   for (const dwarf::Subtree& inner : dwarf::child_subtrees(scope)) {
     const Dwarf_Die& child = inner.die;
     const int tag = dwarf::tag(child);
     if (tag != DW_TAG_lexical_block && tag != DW_TAG_inlined_subroutine) continue;
-    add_inlined_instances(inner, depth + 1, site, function, out);
+    add_inlined_instances(inner, depth + 1, site, is_inlined(child) ? child : around, function, out);
     if (!is_inlined(child) || (dwarf::name_of(child) != function && function_name(child) != function)) continue;
+    if (is_second_half(child, around)) continue;
     const std::optional<uint64_t> begin = dwarf::entry_of(child);
     if (!begin) continue;
     const auto line = dwarf::reference(child, DW_AT_abstract_origin);
@@ -673,7 +691,7 @@ std::vector<Statement> DebugInfo::State::inlined_copies(std::string_view functio
   std::vector<Statement> out;
   for (dwarf::Unit& unit : file->units())
     for (const dwarf::FunctionCode& code : file->functions(unit))
-      add_inlined_instances({code.die}, 0, {code.range.low, code.die, code.range.low}, function, out);
+      add_inlined_instances({code.die}, 0, {code.range.low, code.die, code.range.low}, code.die, function, out);
   std::ranges::sort(out, {}, &Statement::address);
   const auto is_same = [](const Statement& a, const Statement& b) { return a.address == b.address; };
   out.erase(std::unique(out.begin(), out.end(), is_same), out.end());

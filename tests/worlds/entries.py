@@ -81,6 +81,23 @@ def returns_that_jump(world):
                       lambda done: count_of(done) == 10 and "@of[55]: 10" in done.stdout, "no such thing")
 
 
+def shared_returns(world):
+    return each_class(world, "uretprobe:PROGRAM:thirty_times { @n = count(); }", lambda done: count_of(done) == 30,
+                      "no such thing")
+
+
+def second_halves(world):
+    """GCC makes a function of the second half of another one, and inlines it again, within the first half."""
+    told = "inlined cop(y|ies) of `part` (is|are) probed"
+    for level in ("-O1", "-O2", "-O3"):
+        build(world, "second_half.c", level, "-g", program="halves")
+        done = world.run("-q", "-c", "./halves", "-e", "uprobe:./halves:part { @n = count(); }")
+        check(count_of(done) == 30 or re.search(told, done.stderr), level + said(done))
+        strict = world.run("-q", "--strict", "-c", "./halves", "-e", "uprobe:./halves:part { @n = count(); }")
+        is_exact = not re.search(told, done.stderr)
+        check((strict.returncode == 0) == is_exact, level + said(strict))
+
+
 def padding(world):
     """Keys are equal if their members are."""
     script = """uprobe:PROGRAM:cpp:keyed {
@@ -94,7 +111,7 @@ def padding(world):
     return each_class(world, script, is_right, "no such thing")
 
 
-CASES = [saved_returns, loops, destructors, thunks, returns_that_jump, padding]
+CASES = [saved_returns, loops, destructors, thunks, returns_that_jump, shared_returns, second_halves, padding]
 
 
 if __name__ == "__main__":
