@@ -5,6 +5,7 @@ import collections
 import gzip
 import json
 import re
+import shlex
 import subprocess
 import sys
 import time
@@ -42,7 +43,7 @@ def text(world):
 
 
 def terminal(world):
-    command = f"{world.espy} -q -c './renamed 0' -e '{BY_NAME}'"
+    command = f"{shlex.quote(str(world.espy))} -q -c './renamed 0' -e '{BY_NAME}'"
     done = subprocess.run(["script", "-qc", command, "/dev/null"], cwd=world.directory, capture_output=True)
     said = done.stdout.decode()
     judge(re.findall(r"^@c\[(.*?)\]: (\d+)\r$", said, re.M), said)

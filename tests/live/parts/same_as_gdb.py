@@ -2,6 +2,7 @@
 """same_as_gdb.py ESPY SCRIPT PROGRAM: whether the stacks that SCRIPT prints (perf mode, a blank line before each) at the
 function `leaf` are those that gdb finds there, in number, order, depth, place and name."""
 
+import os
 import re
 import subprocess
 import sys
@@ -9,7 +10,7 @@ import sys
 from gdb_stacks import stacks_at_leaf
 
 FRAME = """frame.type() not in (gdb.INLINE_FRAME, gdb.TAILCALL_FRAME) and (
-    "%x" % frame.pc(), gdb.solib_name(frame.pc()) or "PROGRAM", frame.name() or "?")"""
+    "%x" % frame.pc(), "OTHER" if gdb.solib_name(frame.pc()) else "PROGRAM", frame.name() or "?")"""
 
 
 def by_gdb(program):
@@ -29,7 +30,7 @@ def by_espy(espy, script, program):
             stacks.append([])
         found = re.match(r"\t([0-9a-f]+) (.*) \((.*)\)$", line)
         if found:
-            name = re.sub(r"\+\d+$", "", found[2]) if found[3] in (program, "[vdso]") else ""  # gdb has no library for the vdso
+            name = re.sub(r"\+\d+$", "", found[2]) if found[3] in (program, os.path.realpath(program), "[vdso]") else ""  # gdb has no library for the vdso
             stacks[-1].append((int(found[1], 16) & 0xfff, name))
     return [stack for stack in stacks if stack]
 

@@ -12,12 +12,12 @@ import tempfile
 from gdb_stacks import stacks_at_leaf
 
 FRAME = """(place := frame.find_sal()).symtab and (
-    frame.type() == gdb.INLINE_FRAME, frame.name(), place.symtab.fullname(), place.line)"""
+    frame.type() == gdb.INLINE_FRAME, frame.name(), place.line, place.symtab.fullname())"""
 
 
 def by_gdb(program):
     def frame(shown):  # what is inlined is named in its own frame, and marked in ours
-        inlined, name, file, number = shown.split()
+        inlined, name, number, file = shown.split(" ", 3)
         return inlined == "True", name, file, int(number)
 
     stacks = [[frame(shown) for shown in stack] for stack in stacks_at_leaf(program, FRAME)]
@@ -46,7 +46,7 @@ def run(command):
 
 def main():
     espy, script, source = sys.argv[1:]
-    with tempfile.TemporaryDirectory() as directory:
+    with tempfile.TemporaryDirectory(dir="/tmp") as directory:
         program = os.path.join(directory, "program")
         ways = [["gcc", "-O2"], ["gcc", "-O2", "-no-pie", "-fno-pie"], ["gcc", "-O2", "-gdwarf-4"], ["gcc", "-O0"],
                 ["gcc", "-O2", "-gsplit-dwarf"], ["clang", "-O2"], ["gcc", "-O2", "separate"]]
