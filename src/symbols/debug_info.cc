@@ -359,6 +359,12 @@ bool is_removed_argument(const Dwarf_Die& function, const VisibleVariable& param
   return !dwarf::attribute(parameter.die, DW_AT_location) && !dwarf::flag(function, DW_AT_external);
 }
 
+bool lacks_bytes(const types::ValueLocation& place) {
+  return std::ranges::any_of(place.pieces, [](const types::LocationPiece& piece) {
+    return piece.kind == types::LocationPiece::Kind::kNothing && piece.size_bytes > 0;
+  });
+}
+
 // At the entry of a function, a location list gives the locations of arguments. A single location is only valid after
 // the prologue, so the calling convention gives them.
 std::vector<DebugVariable> DebugInfo::State::entry_arguments(types::Types& types, const Site& site) {
@@ -389,7 +395,7 @@ std::vector<DebugVariable> DebugInfo::State::entry_arguments(types::Types& types
       argument.why = std::move(found.why);
     } else if (no_convention.empty()) {
       argument.place = conventional[i].place;
-      if (!argument.place) argument.why = conventional[i].why;
+      if (!argument.place || lacks_bytes(*argument.place)) argument.why = conventional[i].why;
     } else {
       argument.why = no_convention;
     }

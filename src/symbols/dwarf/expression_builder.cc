@@ -30,6 +30,13 @@ void ExpressionBuilder::finish_piece(uint32_t size_bytes) {
   stack_.clear();
 }
 
+void ExpressionBuilder::finish_unknown_piece(uint32_t size_bytes) {
+  why_.clear();
+  steps_.clear();
+  piece_ = {};
+  finish_piece(size_bytes);
+}
+
 void ExpressionBuilder::push(Op op, int64_t operand, StackValue value) {
   append(op, operand);
   stack_.push_back(value);

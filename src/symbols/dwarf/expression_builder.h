@@ -32,6 +32,8 @@ class ExpressionBuilder {
   // The piece that the steps so far belong to.
   types::LocationPiece& piece() { return piece_; }
   void finish_piece(uint32_t size_bytes);
+  // Leaves the piece without a place, and takes back why.
+  void finish_unknown_piece(uint32_t size_bytes);
   types::ValueLocation& place() { return place_; }
 
   // The type of the value on top; null if the stack is empty.

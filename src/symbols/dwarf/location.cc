@@ -103,13 +103,19 @@ class LocationTranslator {
     attribute_ = attribute;
     operations_ = count;
     if (steps() > kMaxOperations) out_.fail(kMalformed);
+    std::string_view why_partly = "is partly optimised out here";
     for (size_t i = 0; i < count && out_.why().empty(); ++i) {
+      const bool ends_piece = i + 1 < count && ops[i].atom != DW_OP_piece && ops[i + 1].atom == DW_OP_piece;
       if (ops[i].atom == DW_OP_piece) {
         out_.finish_piece(static_cast<uint32_t>(ops[i].number));
       } else if (ops[i].atom == DW_OP_bit_piece && ops[i].number % 8 == 0 && ops[i].number2 == 0) {
         out_.finish_piece(static_cast<uint32_t>(ops[i].number / 8));
       } else {
         step(ops[i]);
+      }
+      if (ends_piece && out_.why() == kInVectorRegister) {
+        out_.finish_unknown_piece(static_cast<uint32_t>(ops[++i].number));
+        why_partly = kInVectorRegister;
       }
     }
     if (!out_.why().empty()) return {std::nullopt, out_.why()};
@@ -119,8 +125,9 @@ class LocationTranslator {
       add_missing_end(variable);
     size_t unknown = 0;
     for (const LocationPiece& piece : out_.place().pieces) unknown += piece.kind == LocationPiece::Kind::kNothing;
-    if (unknown == out_.place().pieces.size()) return {std::nullopt, kOptimisedOut};
-    if (unknown > 0) return {std::move(out_.place()), "is partly optimised out here"};
+    if (unknown == out_.place().pieces.size())
+      return {std::nullopt, std::string(why_partly == kInVectorRegister ? why_partly : kOptimisedOut)};
+    if (unknown > 0) return {std::move(out_.place()), std::string(why_partly)};
     const LocationPiece& first = out_.place().pieces[0];
     const bool is_frame = is_in_frame(first), is_indirect = is_behind_address(first);
     const bool is_unset =

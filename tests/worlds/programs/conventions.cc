@@ -81,6 +81,7 @@ union Either {
 };
 
 TAKE(three, Three)
+TAKE(mixed, Mixed)
 TAKE(pair, Pair)
 TAKE(large, Large)
 TAKE(packed, Packed)
@@ -131,7 +132,8 @@ void use(const Any&... each) {
 }
 
 int main() {
-  a_three({31, 32, 33}, 77), a_pair({31, 32}, 77), a_large({31, 32, 33}, 77), a_packed({'c', 31}, 77);
+  a_three({31, 32, 33}, 77), a_mixed({1.5, 32}, 77), a_pair({31, 32}, 77), a_large({31, 32, 33}, 77),
+      a_packed({'c', 31}, 77);
   a_bits({31, 32, 33}, 77), a_copied(31, 77), a_virtual(31, 77), a_aligned({31}, 77), a_empty({}, 77),
       a_text("hey", 77);
   a_either({1.5}, 77), a_extended({1}, 77), a_extended_number(1, 77), a_complex(1, 77), a_complex_extended(1, 77);

@@ -103,8 +103,15 @@ std::optional<ValueLocation> next_argument(const types::Types& types, const Arch
   const size_t first = places.integers;
   places.integers += integers;
   places.vectors += vectors;
-  if (vectors > 0) return std::nullopt;
-  return in_registers(arch.argument_offsets.subspan(first, integers), type.size_bytes);
+  if (vectors == 0) return in_registers(arch.argument_offsets.subspan(first, integers), type.size_bytes);
+  if (integers == 0) return std::nullopt;
+  // One half is in a vector register.
+  ValueLocation out = in_registers(arch.argument_offsets.subspan(first, integers), kWordBytes);
+  const bool is_first = classes[0] == Class::kVector;
+  const LocationPiece unreadable{.size_bytes = is_first ? kWordBytes : type.size_bytes - kWordBytes};
+  if (is_first) out.pieces[0].size_bytes = type.size_bytes - kWordBytes;
+  out.pieces.insert(is_first ? out.pieces.begin() : out.pieces.end(), unreadable);
+  return out;
 }
 
 }  // namespace
