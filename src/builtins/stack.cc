@@ -75,11 +75,10 @@ bool is_task_of_object(Checker& checker, const CallSite& call, syntax::ExprId ar
   const bool is_task = type.kind == types::Kind::kPointer && checker.types()[type.element].name == "task_struct";
   const source::Span span = checker.ast()[argument].span;
   if (is_task)
-    checker.error("stack-of-other", span,
-                  fmt::format("`{}` is the stack of the current task; only iterators over tasks have that of another "
-                              "one, of `ctx.task`",
-                              name),
-                  "iter:task { print(kstack(ctx.task)); }");
+    checker.error(
+        "stack-of-other", span,
+        fmt::format("`{}` shows the stack of the current task, or of `ctx.task` in iterators over tasks", name),
+        "iter:task { print(kstack(ctx.task)); }");
   else if (call.arguments[0] == argument)
     checker.error("not-constant", span, fmt::format("`{}`'s first argument must be a constant", name));
   return false;

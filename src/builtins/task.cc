@@ -44,8 +44,8 @@ TypeId check_current(Checker& checker, const CallSite& call) {
   if (!has_task || !call.arguments.empty() || !checker.first_probe().target.empty()) return {};
   const auto* name = checker.ast().get<syntax::Name>(call.expr);
   checker.warning("task-of-reader", call.span,
-                  fmt::format("`{}` is that of espy, which reads {}", name != nullptr ? name->name : "it",
-                              checker.first_probe().name),
+                  fmt::format("espy itself reads {}, so `{}` describes espy", checker.first_probe().name,
+                              name != nullptr ? name->name : "it"),
                   "`ctx.task` is the task of the object, with `ctx.task.comm`; its process is `ctx.task.tgid`");
   return {};
 }

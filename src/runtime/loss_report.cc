@@ -168,7 +168,7 @@ void report_losses(load::Machine& machine, const program::Program& program, cons
                  losses.truncated_strings.count);
   const auto& skipped_probes = machine.skipped_probes();
   report_count(
-      sink, "places that match and cannot be probed were left out",
+      sink, "places that match were skipped, because they cannot be probed",
       static_cast<uint64_t>(std::ranges::count(skipped_probes, false, &load::Machine::SkippedProbe::is_named)));
   uint64_t skipped = 0, skipped_calls = 0;
   for (const output::ActionReport& action : loss_report.actions) {

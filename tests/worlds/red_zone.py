@@ -12,7 +12,7 @@ from world import build, check, count_of, has_feature, skip
 
 CALLS = 1000
 BREAKS = "would break the program"
-LEFT_OUT = "places that match and cannot be probed were left out: "
+LEFT_OUT = "places that match were skipped, because they cannot be probed: "
 
 
 def prepare(world):
