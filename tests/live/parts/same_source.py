@@ -18,7 +18,7 @@ FRAME = """(place := frame.find_sal()).symtab and (
 def by_gdb(program):
     def frame(shown):  # what is inlined is named in its own frame, and marked in ours
         inlined, name, number, file = shown.split(" ", 3)
-        return inlined == "True", name, file, int(number)
+        return inlined == "True", name, os.path.realpath(file), int(number)
 
     stacks = [[frame(shown) for shown in stack] for stack in stacks_at_leaf(program, FRAME)]
     return [[frame for frame in stack if frame[2].endswith("nested.c")] for stack in stacks]
@@ -33,7 +33,7 @@ def by_espy(espy, script, program, options):
             stacks.append([])
         found = re.match(r"        (\[inlined\] )?([^ +@]+)(?:\+\d+)?@(.*):(\d+)$", line)
         if found and found[3].endswith("nested.c"):
-            stacks[-1].append((bool(found[1]), found[2], found[3], int(found[4])))
+            stacks[-1].append((bool(found[1]), found[2], os.path.realpath(found[3]), int(found[4])))
     stacks = [stack for stack in stacks if stack]
     if not stacks:
         sys.exit(f"espy shows no lines:\n{ran.stdout}{ran.stderr}")
