@@ -148,7 +148,24 @@ void Maps::key_mismatch(const MapState& map, TypeId held, TypeId given, Span spa
 
 void Maps::add_value(MapState& map, ExprId value, Span span) {
   use_func_as_symbol(facts_, value, map.value.type);
-  add_type(map, facts_.type(value), facts_.constant(value), facts_.is_literal(value), span);
+  add_type(map, facts_.type(value), facts_.constant(value), facts_.is_literal(value) || has_argument_of_any_sign(value),
+           span);
+}
+
+// Whether the expression is a sum, an extreme or an average of a number that both signs hold: a constant, or one of
+// fewer than 64 bits without a sign.
+bool Maps::has_argument_of_any_sign(ExprId value) const {
+  const auto* call = facts_.ast().get<syntax::Call>(value);
+  if (!call || call->arguments.size() != 1 || !facts_.type(value)) return false;
+  const Kind kind = facts_.type_of(facts_.type(value)).kind;
+  const bool has_sign =
+      kind == Kind::kSum || kind == Kind::kMin || kind == Kind::kMax || kind == Kind::kAvg || kind == Kind::kStats;
+  const ExprId argument = call->arguments[0];
+  if (!has_sign || !facts_.type(argument)) return false;
+  const types::Type& type = facts_.type_of(facts_.type(argument));
+  const auto number = facts_.integer(argument);
+  const bool is_constant = number && *number >= 0;
+  return is_constant || (!type.is_signed && type.size_bytes < 8);
 }
 
 void Maps::add_type(MapState& map, TypeId type, const Constant& constant, bool is_literal, Span span) {
@@ -168,9 +185,10 @@ void Maps::add_type(MapState& map, TypeId type, const Constant& constant, bool i
   }
   if (!map.value_span.valid()) map.value_span = span;
   if (map.value.loses_sign && round_.is_final && !std::exchange(map.value.is_sign_reported, true))
-    reporter_.warning("mixed-signs", span,
-                      "`" + name(map) + "` holds signed and unsigned values, so it becomes `int64`",
-                      "cast one of them");
+    reporter_.warning(
+        "mixed-signs", span,
+        "`" + name(map) + "` holds signed and unsigned values, so it becomes " + facts_.show(map.value.type),
+        "cast one of them");
   if (map.value.type != before) round_.has_changed = true;
 }
 

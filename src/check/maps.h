@@ -67,6 +67,7 @@ class Maps {
   void take_assumed(const std::string& name, MapState& state);
   bool open_key(MapState& map, size_t count, Span span);
   void use_key_types(MapState& map, const std::vector<TypeId>& types, Span span);
+  bool has_argument_of_any_sign(ExprId value) const;
   bool add_key_part(Slot& part, TypeId type, const Constant& constant, bool is_literal);
   TypeId shortened(TypeId key, uint32_t share_bytes);
   TypeId fitting_key(TypeId key);

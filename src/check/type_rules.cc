@@ -203,7 +203,9 @@ std::optional<TypeId> unify(Types& types, TypeId a_id, TypeId b_id, bool* loses_
     case Kind::kMin:
     case Kind::kMax:
     case Kind::kAvg:
-    case Kind::kStats: return a.is_signed ? a_id : b_id;
+    case Kind::kStats:
+      if (a.is_signed != b.is_signed && loses_sign) *loses_sign = true;
+      return a.is_signed ? a_id : b_id;
     case Kind::kRecent: return unify_recent(types, a_id, b_id, loses_sign);
     default: return std::nullopt;
   }
@@ -265,6 +267,13 @@ bool Slot::add(Types& types, TypeId value, const Constant& constant, bool is_lit
   if (is_positive && firm && types[firm].kind == Kind::kPointer) {
     if (*integer == 0) return true;
     firm = types.uint64();
+  }
+  const bool was_aggregation = type && !firm && is_aggregation(types[type]);
+  if (was_aggregation && types[type].kind != types[value].kind) return false;
+  if (is_literal && is_aggregation(types[value])) {
+    if (firm && types[firm].kind != types[value].kind) return false;
+    if (!type || (!firm && types[value].is_signed)) type = value;
+    return true;
   }
   if (is_positive) {
     if (firm && !is_int_like(types[firm])) return false;

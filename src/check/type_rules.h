@@ -50,7 +50,8 @@ struct Slot {
   // A slot of the fixed type `type`.
   static Slot of_type(TypeId type);
 
-  // Widens the type so that it holds the value; false if no type does, or the declared one does not.
+  // Widens the type so that it holds the value; false if no type does, or the declared one does not. An aggregation is
+  // a literal if its argument is one that both signs hold: it has the sign of the others.
   bool add(types::Types& types, TypeId value, const Constant& constant, bool is_literal);
 
  private:
