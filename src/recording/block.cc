@@ -39,7 +39,7 @@ std::array<char, kBlockHeaderBytes> encode(const BlockHeader& header) {
   put(header.probes, 8);
   put(header.event_count, 4);
   put(header.checksum, 4);
-  put(0, 4);
+  put(header.number, 4);
   CHECK(at == kCheckedBytes);
   put(checksum_of({out.data(), kCheckedBytes}), 4);
   return out;
@@ -60,7 +60,7 @@ std::optional<BlockHeader> decode_header(std::string_view bytes) {
   out.probes = reader.take_le<uint64_t>();
   out.event_count = reader.take_le<uint32_t>();
   out.checksum = reader.take_le<uint32_t>();
-  reader.take_le<uint32_t>();
+  out.number = reader.take_le<uint32_t>();
   const bool is_intact = reader.take_le<uint32_t>() == checksum_of(bytes.substr(0, kCheckedBytes));
   const bool is_known = kind >= static_cast<uint8_t>(BlockKind::kDescription) &&
                         kind <= static_cast<uint8_t>(BlockKind::kEnd) &&

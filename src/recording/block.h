@@ -27,9 +27,12 @@ struct BlockHeader {
   uint32_t stored_bytes = 0;
   uint32_t raw_bytes = 0;
   uint64_t first_ns = 0, last_ns = 0;  // the earliest and the latest event
-  uint64_t probes = 0;                 // bit n: there are events of a probe whose index is n, modulo 64
+  // Bit n: there are events of a probe whose index is n, modulo 64. Of an end, bit 0: the next file of the ring goes
+  // on.
+  uint64_t probes = 0;
   uint32_t event_count = 0;
   uint32_t checksum = 0;  // CRC-32 of the stored bytes
+  uint32_t number = 0;    // of the block in its file, from 1; 0 in older recordings
 };
 
 std::array<char, kBlockHeaderBytes> encode(const BlockHeader& header);

@@ -173,12 +173,16 @@ bool Reader::open_next_file() {
       continue;
     }
     if (!has_end_) damages_.push_back(file_.path + " was cut off");
-    has_end_ = false;
+    has_end_ = continues_ = false;
+    block_number_ = next->block_number_;
     file_ = std::move(next->file_);
     offset_ = next->offset_;
     ring_number_ = next->description_.ring_number;
     return true;
   }
+  const bool is_ring = !ring_name_.empty() || !later_files_.empty();
+  if (is_ring && !is_followed_ && std::exchange(continues_, false) && damages_.size() < kMaxDamages)
+    damages_.push_back(fmt::format("the files of the ring after {} are missing", file_.path));
   return false;
 }
 
@@ -216,16 +220,35 @@ std::optional<BlockHeader> Reader::next_header() {
 
 // The header of the next block that is wholly there; moves behind the block. nullopt at the end of the file.
 std::optional<BlockHeader> Reader::whole_header() {
-  const auto bytes = file_.read_at(offset_, kBlockHeaderBytes);
-  if (!bytes || bytes->empty()) return std::nullopt;
-  const auto header = decode_header(*bytes);
-  const uint64_t end = offset_ + kBlockHeaderBytes + (header ? header->stored_bytes : 0);
-  if (!header && bytes->size() == kBlockHeaderBytes)
-    damages_.push_back(fmt::format("at byte {} there is no block; nothing behind it was read", offset_));
-  if (!header || end > file_.size_bytes) return std::nullopt;  // cut off: the block was being written
-  block_offset_ = offset_;
-  offset_ = end;
-  return header;
+  for (;;) {
+    const auto bytes = file_.read_at(offset_, kBlockHeaderBytes);
+    if (!bytes || bytes->empty()) return std::nullopt;
+    const auto header = decode_header(*bytes);
+    const uint64_t end = offset_ + kBlockHeaderBytes + (header ? header->stored_bytes : 0);
+    if (!header && bytes->size() == kBlockHeaderBytes)
+      damages_.push_back(fmt::format("at byte {} there is no block; nothing behind it was read", offset_));
+    if (!header || end > file_.size_bytes) return std::nullopt;  // cut off: the block was being written
+    block_offset_ = offset_;
+    offset_ = end;
+    if (is_next(*header)) return header;
+  }
+}
+
+// Whether a block is to be read. Somebody may have put blocks of the file together in another way.
+bool Reader::is_next(const BlockHeader& header) {
+  const auto note = [&](std::string damage) {
+    if (damages_.size() < kMaxDamages) damages_.push_back(std::move(damage));
+  };
+  if (header.number == 0 && !has_end_) return true;
+  if (has_end_ || header.number <= block_number_) {
+    note(fmt::format("the block at byte {} does not belong there; events left out: {}", block_offset_,
+                     header.event_count));
+    return false;
+  }
+  if (const uint32_t missing = header.number - block_number_ - 1; missing > 0)
+    note(fmt::format("blocks that are missing before byte {}: {}", block_offset_, missing));
+  block_number_ = header.number;
+  return true;
 }
 
 bool Reader::next_block() {
@@ -272,6 +295,7 @@ void Reader::read_end(const BlockHeader& header) {
   constexpr uint32_t kMostBytes = 1 << 16;
   constexpr size_t kMostSentences = 16;
   has_end_ = true;
+  continues_ = (header.probes & 1) != 0;
   if (header.raw_bytes == 0 || header.raw_bytes > kMostBytes || header.stored_bytes > kMostBytes) return;
   const auto stored = file_.read_at(block_offset_ + kBlockHeaderBytes, header.stored_bytes);
   const auto raw = stored ? decompress(*stored, header) : Result<std::string>(fail("it cannot be read"));

@@ -79,6 +79,7 @@ class Reader {
   void read_end(const BlockHeader& header);
   std::optional<BlockHeader> next_header();
   std::optional<BlockHeader> whole_header();
+  bool is_next(const BlockHeader& header);
   bool next_block();
   bool next_block_of_file();
   bool read_item(Event& event);
@@ -109,8 +110,9 @@ class Reader {
 
   std::string payload_;
   uint64_t block_offset_ = 0;
-  uint32_t events_left_ = 0;  // of the block, as its header says
-  ByteReader cursor_;         // in the payload
+  uint32_t block_number_ = 0;  // of the last one
+  uint32_t events_left_ = 0;   // of the block, as its header says
+  ByteReader cursor_;          // in the payload
   uint64_t time_ns_ = 0;
   std::vector<Task> tasks_;
   std::vector<uint64_t> places_;  // addresses
@@ -124,7 +126,8 @@ class Reader {
   uint64_t lost_count_ = 0;
   std::vector<std::string> incomplete_;
   uint64_t last_ns_ = 0;
-  bool has_end_ = false;  // the file
+  bool has_end_ = false;    // the file
+  bool continues_ = false;  // in another file of the ring, as its end says
   std::vector<std::string> damages_;
 };
 

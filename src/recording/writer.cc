@@ -26,6 +26,7 @@ Status Writer::start(OwnedFd file, const std::string& path, const Description& d
   file_ = std::move(file);
   path_ = path;
   file_bytes_ = 0;
+  file_blocks_ = 0;
   extent_ = {};
   std::string head(kFileMagic);
   head.append(reinterpret_cast<const char*>(&kVersion), sizeof(kVersion));
@@ -36,7 +37,8 @@ Status Writer::start(OwnedFd file, const std::string& path, const Description& d
 
 Status Writer::continue_in(OwnedFd file, const std::string& path, const Description& description) {
   TRY_STATUS(flush());
-  TRY_STATUS(finish(extent_.last_ns));
+  header_.probes = 1;
+  TRY_STATUS(write_end(extent_.last_ns, {}));
   ended_bytes_ += file_bytes_;
   return start(std::move(file), path, description);
 }
@@ -133,6 +135,10 @@ Status Writer::flush() {
 
 Status Writer::finish(uint64_t now_ns, std::span<const std::string> incomplete) {
   TRY_STATUS(flush());
+  return write_end(now_ns, incomplete);
+}
+
+Status Writer::write_end(uint64_t now_ns, std::span<const std::string> incomplete) {
   if (has_failed_) return {};
   header_.first_ns = header_.last_ns = now_ns;
   std::string payload;
@@ -143,6 +149,7 @@ Status Writer::finish(uint64_t now_ns, std::span<const std::string> incomplete) 
 // A block is complete or, if its end is missing, not there.
 Status Writer::write_block(BlockKind kind, std::string_view raw) {
   header_.kind = kind;
+  header_.number = ++file_blocks_;
   const std::string stored = compress(raw, header_);
   const auto header = encode(header_);
   std::string bytes(header.data(), header.size());

@@ -76,6 +76,7 @@ class Writer {
   Writer() = default;
   Status start(OwnedFd file, const std::string& path, const Description& description);
   Status put(std::string_view bytes);
+  Status write_end(uint64_t now_ns, std::span<const std::string> incomplete);
   Status write_block(BlockKind kind, std::string_view raw);
   uint32_t task_number(const Task& task);
   void append_unsigned(uint64_t value);
@@ -100,6 +101,7 @@ class Writer {
   uint64_t block_count_ = 0;
   uint64_t event_count_ = 0;
   uint64_t lost_count_ = 0;
+  uint32_t file_blocks_ = 0;
   uint64_t file_bytes_ = 0;   // up to the last block that is wholly there
   uint64_t ended_bytes_ = 0;  // of the files before
 };

@@ -113,6 +113,43 @@ class RecordingTest : public testing::Test {
   std::string path_;
 };
 
+// Blocks of a whole recording in another order, or a number.
+TEST_F(RecordingTest, BlocksThatAreMissingOrDoubleAreReported) {
+  auto writer = Writer::create(path_, description());
+  ASSERT_TRUE(writer);
+  for (int i = 0; i < 3; ++i) {
+    write_events(*writer, 10);
+    ASSERT_TRUE(writer->flush());
+  }
+  ASSERT_TRUE(writer->finish(99'000));
+  const std::string whole = content();
+  std::vector<std::string> blocks;  // the description, three of events, the end
+  for (size_t at = kFileHeaderBytes; at < whole.size(); at += blocks.back().size()) {
+    const auto header = decode_header(whole.substr(at));
+    ASSERT_TRUE(header);
+    EXPECT_EQ(header->number, blocks.size() + 1);
+    blocks.push_back(whole.substr(at, kBlockHeaderBytes + header->stored_bytes));
+  }
+  ASSERT_EQ(blocks.size(), 5u);
+  const auto read = [&](std::initializer_list<size_t> order) {
+    std::string bytes = whole.substr(0, kFileHeaderBytes);
+    for (const size_t number : order) bytes += blocks[number];
+    set_content(bytes);
+    auto reader = Reader::open(path_);
+    const size_t events = reader ? count_events(*reader) : 0;
+    return std::pair(events, reader ? reader->damages() : std::vector<std::string>());
+  };
+  using testing::ElementsAre;
+  using testing::HasSubstr;
+  EXPECT_EQ(read({0, 1, 2, 3, 4}), std::pair(size_t{30}, std::vector<std::string>()));
+  EXPECT_EQ(read({0, 2, 3, 4}).first, 20u);
+  EXPECT_THAT(read({0, 2, 3, 4}).second, ElementsAre(HasSubstr("blocks that are missing before byte")));
+  EXPECT_EQ(read({0, 1, 1, 2, 3, 4}).first, 30u);
+  EXPECT_THAT(read({0, 1, 1, 2, 3, 4}).second, ElementsAre(HasSubstr("does not belong there; events left out: 10")));
+  EXPECT_EQ(read({0, 1, 2, 3, 4, 2}).first, 30u);
+  EXPECT_THAT(read({0, 1, 2, 3, 4, 2}).second, ElementsAre(HasSubstr("does not belong there")));
+}
+
 TEST_F(RecordingTest, GivesBackWhatWasWritten) {
   auto writer = Writer::create(path_, description());
   ASSERT_TRUE(writer) << writer.error().message;
