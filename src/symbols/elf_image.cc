@@ -169,7 +169,8 @@ Result<ElfImage> ElfImage::finish(ElfImage image) {
                                .file_offset = header.p_offset,
                                .file_size = std::min(header.p_filesz, behind_bytes),
                                .memory_size = header.p_memsz,
-                               .executable = (header.p_flags & PF_X) != 0});
+                               .executable = (header.p_flags & PF_X) != 0,
+                               .writable = (header.p_flags & PF_W) != 0});
   }
   return image;
 }
@@ -359,6 +360,8 @@ DynamicNeeds ElfImage::dynamic_needs() const {
   std::optional<uint64_t> run_path;
   GElf_Dyn entry;
   for (int i = 0; gelf_getdyn(data, i, &entry) != nullptr && entry.d_tag != DT_NULL; ++i) {
+    out.has_text_relocations |=
+        entry.d_tag == DT_TEXTREL || (entry.d_tag == DT_FLAGS && (entry.d_un.d_val & DF_TEXTREL) != 0);
     if (entry.d_tag == DT_RUNPATH || entry.d_tag == DT_RPATH) run_path = entry.d_un.d_val;
     if (entry.d_tag == DT_NEEDED && out.libraries.size() < kMaxNeeded)
       out.libraries.push_back(text_of(entry.d_un.d_val, PATH_MAX));

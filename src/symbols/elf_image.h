@@ -25,6 +25,7 @@ struct Segment {
   uint64_t file_size = 0;
   uint64_t memory_size = 0;
   bool executable = false;
+  bool writable = false;
 
   // Whether the byte at a virtual address comes from the file; false also for .bss.
   bool contains_address(uint64_t virtual_address) const {
@@ -71,7 +72,8 @@ class SymbolTable {
 struct DynamicNeeds {
   std::string interpreter;  // the dynamic loader
   std::vector<std::string> libraries;
-  std::string run_path;  // DT_RUNPATH or DT_RPATH: directories, colon-separated
+  std::string run_path;               // DT_RUNPATH or DT_RPATH: directories, colon-separated
+  bool has_text_relocations = false;  // the loader changes the code
 };
 
 // Returns the content of a section that is compressed by zstd, which libelf can do from elfutils 0.189 on; nullopt if

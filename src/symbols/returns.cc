@@ -37,6 +37,21 @@ bool may_be_unwound(const ElfFile& file) {
   return file.image().has_section(".gcc_except_table") && !has("__libc_start_main");
 }
 
+bool switches_stacks(const ElfFile& file) {
+  constexpr std::string_view kSwitches[] = {"swapcontext",   "setcontext",    "makecontext",   "sigaltstack",
+                                            "jump_fcontext", "make_fcontext", "ontop_fcontext"};
+  const std::string_view names = file.image().section_bytes(".dynstr");
+  const auto is_in_names = [&](std::string_view function) {
+    return names.find(std::string(1, '\0').append(function) + '\0') != names.npos;
+  };
+  const auto is_defined = [&](std::string_view function) { return file.find_function(function).has_value(); };
+  const bool is_static = names.empty();
+  const bool is_c_library = !is_static && is_in_names("__libc_start_main") && is_defined("__libc_start_main");
+  if (is_c_library) return false;
+  return std::ranges::any_of(kSwitches,
+                             [&](std::string_view each) { return is_static ? is_defined(each) : is_in_names(each); });
+}
+
 Returns ReturnFinder::find(const ElfSymbol& function) {
   Returns out;
   // A landing pad need not be reached by a jump. It may be in a part that has no name here.

@@ -18,6 +18,11 @@ namespace espy::symbols {
 // library that does. False for the C library, whose tables are for the end of threads.
 bool may_be_unwound(const ElfFile& file);
 
+// Whether the file calls functions that switch stacks: coroutines, and signal handlers on a stack of their own. The
+// kernel takes the calls whose return it follows for nested, on one stack (kernel/events/uprobes.c,
+// cleanup_return_instances and uprobe_handle_trampoline), so a program that switches stacks returns to wrong places.
+bool switches_stacks(const ElfFile& file);
+
 struct Returns {
   std::vector<uint64_t> file_offsets;  // of the return instructions
   std::string why_incomplete;          // a clause about the function: "it ends in a jump to `g`"; "" if these are all

@@ -27,4 +27,15 @@ bool saves_return_address(const Arch& arch, std::span<const uint8_t> code) {
   return &arch == &kAmd64 && x86_64::saves_return_address(code);
 }
 
+bool is_repeated(const Arch& arch, std::span<const uint8_t> code) {
+  if (&arch != &kAmd64) return false;
+  bool repeats = false;
+  for (const uint8_t byte : code) {
+    repeats |= byte == 0xf2 || byte == 0xf3;
+    const bool is_prefix = byte == 0xf2 || byte == 0xf3 || byte == 0x66 || byte == 0x67 || (byte & 0xf0) == 0x40;
+    if (!is_prefix) return repeats && ((byte >= 0xa4 && byte <= 0xa7) || (byte >= 0xaa && byte <= 0xaf));
+  }
+  return false;
+}
+
 }  // namespace espy::kernel

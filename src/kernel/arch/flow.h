@@ -21,6 +21,10 @@ struct Flow {
 // pointer, calls or jumps away. `code`: from its first instruction. False except for x86-64.
 bool saves_return_address(const Arch& arch, std::span<const uint8_t> code);
 
+// Whether it is a string instruction of x86-64 with a repeat prefix: each iteration fires a probe on it. `code`: from
+// its first byte.
+bool is_repeated(const Arch& arch, std::span<const uint8_t> code);
+
 // `before`: the instruction in front, or empty. Both have their whole length, Arch::instruction_length. Of a CPU that
 // nothing is known of, kUnknown.
 Flow flow_of(const Arch& arch, std::span<const uint8_t> before, std::span<const uint8_t> instruction);
