@@ -176,6 +176,11 @@ std::vector<spec::BoundProbe> bind(spec::BindRequest& request) {
     out.push_back(std::move(bound));
   }
   if (out.empty()) report_not_found(request);
+  // The call restores the registers of before the signal, and no number of a call is left for the tracepoint.
+  if (out.size() == 1 && out[0].probe.function == "sys_exit_rt_sigreturn" && !request.is_listing)
+    request.diagnostics.warning("never-fires", request.point.span,
+                                "the kernel does not report the ends of rt_sigreturn(2): the probe never fires",
+                                "sys_enter_rt_sigreturn has the calls");
   return out;
 }
 
