@@ -15,6 +15,7 @@ class LowerOnKernel : public ::testing::TestWithParam<bool> {
   void SetUp() override {
     if (::geteuid() != 0) GTEST_SKIP() << "needs root";
     machine_ = load::open_linux();
+    if (!machine_->try_feature(kernel::Feature::kBpfV3)) GTEST_SKIP() << "bpf() is not permitted here";
     kernel_ = std::move(*kernel::open_kernel("/", {[this](kernel::Feature f) { return machine_->try_feature(f); }}));
     machine_->use_btf({[this](std::string_view name) { return kernel_->kfunc_id(name); },
                        [](std::string_view) { return std::optional<uint32_t>(); }});

@@ -1,6 +1,10 @@
 // panics COUNT: the same with panics, which catch_unwind() ends.
-use std::hint::black_box;
 use std::panic::catch_unwind;
+
+// Keeps the compiler from knowing a value.
+fn black_box<T: Copy>(value: T) -> T {
+    unsafe { std::ptr::read_volatile(&value) }
+}
 
 #[inline(never)]
 fn maybe(i: u32) {
@@ -11,8 +15,8 @@ fn maybe(i: u32) {
 
 #[inline(never)]
 #[no_mangle]
-pub extern "C-unwind" fn plain(i: u32) -> u32 {
-    let text = black_box(String::from("x"));
+pub fn plain(i: u32) -> u32 {
+    let text = String::from("x").repeat(black_box(1));
     maybe(i);
     i + text.len() as u32
 }
