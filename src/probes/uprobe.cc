@@ -122,7 +122,7 @@ class Binder {
     out_.clear();
     read_code_ = {};
     finder_.reset();
-    may_be_unwound_ = false;
+    keeps_returns_ = unwinds_ = false;
     unseen_ = stopping_ = {};
     const auto file = open_to_probe(request_, path);
     if (!file && has_file_wildcard_) return {};
@@ -206,6 +206,12 @@ class Binder {
   // the same locations. If the functions of a wildcard return many different types, pointers are all `void *`.
   std::vector<spec::BoundProbe> with_layouts(const symbols::ElfFile& file) {
     refuse_breaking(request_, file, out_, replaces_return);
+    std::vector<spec::BoundProbe> described = describe(file);
+    move_behind_nops(request_, file, described);  // after the layouts, which are those at the entry
+    return described;
+  }
+
+  std::vector<spec::BoundProbe> describe(const symbols::ElfFile& file) {
     const bool is_return = &kRow == &kUretprobe;
     const WantedFields wanted{request_.uses_args && !is_return, request_.uses_locals && !is_return,
                               request_.uses_retval && is_return};
@@ -296,7 +302,7 @@ class Binder {
   // Adds the entry of a function, or its return. The entry of a Go function comes after its stack check, which may run
   // twice for a call.
   void add_boundary(const symbols::ElfFile& file, const symbols::ElfSymbol& symbol) {
-    if (&kRow == &kUretprobe && !request_.is_listing && (file.go_binary() || may_be_unwound_))
+    if (&kRow == &kUretprobe && !request_.is_listing && (file.go_binary() || keeps_returns_))
       return add_returns(file, symbol);
     add(symbol.name, entry_of(file, symbol), 0);
   }
@@ -343,7 +349,13 @@ class Binder {
       request_.diagnostics.warning("returns-not-seen", request_.point.span,
                                    fmt::format("returns of {} in {} are not seen at times", unseen_.text(), path_),
                                    unseen_.reason());
-    if (stopping_.count > 0)
+    if (stopping_.count > 0 && !unwinds_)
+      request_.diagnostics.warning(
+          "breaks-program", request_.point.span,
+          fmt::format("{} uses functions that switch stacks: a switch within {} can break the program", path_,
+                      stopping_.text()),
+          fmt::format("{}, so the kernel has to replace its return address; `uprobe` is safe", stopping_.reason()));
+    if (stopping_.count > 0 && unwinds_)
       request_.diagnostics.warning(
           "stops-exceptions", request_.point.span,
           fmt::format("an exception that passes {} in {} ends the program", stopping_.text(), path_),
@@ -390,6 +402,7 @@ class Binder {
     add_all(file, chosen.functions);
     if (request_.is_listing || has_file_wildcard_) return;
     tell_counted_again(file, chosen.functions);
+    tell_shared_code(file, chosen.functions);
     std::string hint;
     add_inlined(file, chosen.missed, hint);
     add_thunks(file, chosen.functions, chosen.missed);
@@ -406,6 +419,13 @@ class Binder {
   // the Itanium C++ ABI, 5.1.4.3) calls the one that does not.
   void tell_counted_again(const symbols::ElfFile& file, const std::vector<symbols::ElfSymbol>& functions) {
     if (has_wildcard(pattern_.text) && !request_.config.counts_losses) return;
+    const bool is_generic = pattern_.text.find('[') != std::string::npos;
+    if (file.go_binary() && functions.size() > 1 && !has_wildcard(pattern_.text) && !is_generic)
+      request_.diagnostics.warning(
+          "counted-again", request_.point.span,
+          fmt::format("a call may count twice: {} functions are named `{}`, and one can be the entry of another",
+                      functions.size(), pattern_.text),
+          "probe one of them by its address, as `-lv` shows it");
     if (file.go_binary() || !file.is_64bit() || file.machine() != request_.kernel.arch().elf_machine) return;
     LeftOut again, twice;
     ReadCode code;
@@ -413,7 +433,8 @@ class Binder {
     for (const symbols::ElfSymbol& each : functions) {
       if (each.size == 0 || !is_in_file(each) || !code.add(each)) continue;
       const std::vector<uint64_t> targets = is_probed(each) ? finder(file).jump_targets(each) : std::vector<uint64_t>();
-      if (std::ranges::binary_search(targets, each.file_offset))
+      if (std::ranges::binary_search(targets, each.file_offset) ||
+          std::ranges::binary_search(targets, behind_nops(request_.kernel, file, each.file_offset)))
         again.add(shown_function(each.name, request_.config), "");
       const size_t kind = each.name.rfind('D');
       if (!each.name.starts_with("_ZN") || kind == each.name.npos || kind + 2 > each.name.size() ||
@@ -434,6 +455,23 @@ class Binder {
           "counted-again", request_.point.span,
           fmt::format("a call may count twice: {} can be destructors that call each other", twice.text()),
           "probe one of them by its symbol, as `-l` lists it");
+  }
+
+  // Linkers and compilers keep one of several functions with the same code.
+  void tell_shared_code(const symbols::ElfFile& file, const std::vector<symbols::ElfSymbol>& functions) {
+    constexpr size_t kMostFunctions = 16;
+    if (has_wildcard(pattern_.text) || functions.size() > kMostFunctions) return;
+    LeftOut others;
+    for (const symbols::ElfSymbol& function : functions)
+      for (const std::string& name : file.functions_beginning_at(function.address))
+        if (std::ranges::find(functions, name, &symbols::ElfSymbol::name) == functions.end() &&
+            !may_be_alias(name, function.name))
+          others.add(shown_function(name, request_.config), "");
+    // --strict refuses it (cli/run_script.cc).
+    if (others.count > 0)
+      request_.diagnostics.warning(
+          "shared-code", request_.point.span,
+          fmt::format("calls of {} count as calls of `{}`: they have the same code", others.text(), pattern_.text));
   }
 
   // Calls by way of a second base go through a thunk, into which a compiler may have copied the function.
@@ -613,7 +651,7 @@ class Binder {
     const bool is_good =
         symbol ? is_boundary(file, *symbol, symbol->name, address - symbol->address) : is_boundary(file, *offset, text);
     if (!is_good) return;
-    if (&kRow == &kUretprobe && (file.go_binary() || may_be_unwound_))
+    if (&kRow == &kUretprobe && (file.go_binary() || keeps_returns_))
       return add_return_at(file, symbol, address, *offset, text);
     if (!symbol) return add_at(text, *offset);
     add(symbol->name, *offset - (address - symbol->address), address - symbol->address);
@@ -730,7 +768,8 @@ class Binder {
     path_ = path;
     file_ = file.file_state();
     file_start_ = file.offset_in_archive();
-    may_be_unwound_ = &kRow == &kUretprobe && symbols::may_be_unwound(file);
+    unwinds_ = &kRow == &kUretprobe && symbols::may_be_unwound(file);
+    keeps_returns_ = unwinds_ || (&kRow == &kUretprobe && symbols::switches_stacks(file));
   }
 
   spec::BindRequest& request_;
@@ -742,9 +781,10 @@ class Binder {
   bool has_file_wildcard_ = false;
   ReadCode read_code_;
   std::optional<symbols::ReturnFinder> finder_;
-  bool may_be_unwound_ = false;
-  LeftOut unseen_;    // Go functions that can return elsewhere
-  LeftOut stopping_;  // functions of kStopsExceptions
+  bool keeps_returns_ = false;  // return addresses are not replaced where that can be avoided
+  bool unwinds_ = false;        // because of exceptions
+  LeftOut unseen_;              // Go functions that can return elsewhere
+  LeftOut stopping_;            // functions of kStopsExceptions
   std::vector<spec::BoundProbe> out_;
 };
 

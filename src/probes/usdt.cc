@@ -78,8 +78,11 @@ struct Found {
 
 Result<Found> find_in(symbols::Symbolizer& symbols, const std::string& path, const Target& target) {
   Found out{path, TRY(symbols.elf_file(path)), {}};
+  // Where a linker keeps one of several functions with the same code, their probes are at one place.
+  std::set<std::tuple<std::string, std::string, uint64_t>> seen;
   for (UsdtLocation& location : symbols::read_usdt(*out.file))
-    if (glob_match(target.provider, location.provider) && glob_match(target.name, location.name))
+    if (glob_match(target.provider, location.provider) && glob_match(target.name, location.name) &&
+        seen.emplace(location.provider, location.name, location.address).second)
       out.locations.push_back(std::move(location));
   return out;
 }
@@ -198,6 +201,7 @@ std::vector<spec::BoundProbe> bind(spec::BindRequest& request) {
       in_file.push_back(std::move(bound));
     }
     refuse_breaking(request, *found.file, in_file, nullptr);
+    move_behind_nops(request, *found.file, in_file);
     std::ranges::move(in_file, std::back_inserter(out));
   }
   return out;

@@ -44,6 +44,15 @@ std::vector<symbols::ElfSymbol> renamed(const symbols::ElfFile& file, const std:
   return out;
 }
 
+// Whether a symbol is what a linker that compiles several files as one makes of a `static` function: `f.1`,
+// `f.llvm.4711`, `f.lto_priv.0`.
+bool is_renamed(std::string_view symbol, std::string_view function) {
+  std::string_view suffix = symbol.substr(function.size());
+  for (const std::string_view word : {".llvm", ".lto_priv"})
+    if (suffix.starts_with(word)) suffix.remove_prefix(word.size());
+  return suffix.size() > 1 && suffix[0] == '.' && suffix.find_first_not_of("0123456789", 1) == suffix.npos;
+}
+
 // What GCC makes of a function (symbols/dwarf/file.h, Clone): with other arguments, perhaps without a result, or only
 // the part behind a beginning that is inlined.
 enum class Made : uint8_t { kNothing, kWithoutArguments, kOtherwise, kPart };
@@ -186,8 +195,9 @@ std::vector<symbols::ElfSymbol> find_user_functions(const symbols::ElfFile& file
   if (!pattern.is_source_name) {
     // In `work_*` a wildcard is meant, also where a file has a function of just that name.
     const bool may_be_name = has_wildcard(pattern.text) && is_name_of_go(pattern.text);
-    auto symbol = may_be_name ? file.find_function(pattern.text) : std::nullopt;
-    if (symbol) return {std::move(*symbol)};
+    // Instances of a generic function of Go have one name.
+    if (may_be_name)
+      if (std::vector<symbols::ElfSymbol> named = file.functions_named(pattern.text); !named.empty()) return named;
     // Several source files may have a function of this name.
     std::vector<symbols::ElfSymbol> found = file.functions(pattern.text);
     if (found.empty() && !has_wildcard(pattern.text)) found = renamed(file, pattern.text);
@@ -195,9 +205,30 @@ std::vector<symbols::ElfSymbol> find_user_functions(const symbols::ElfFile& file
     pattern.is_source_name = true;
   }
   std::vector<symbols::ElfSymbol> found = file.functions_by_demangled_name(pattern.text);
+  // What a compiler has made of a coroutine runs each time that it is resumed, and at its end.
+  std::erase_if(found, [&](const symbols::ElfSymbol& symbol) {
+    constexpr std::string_view kParts[] = {".actor", ".resume", ".destroy", ".cleanup"};
+    return std::ranges::any_of(kParts, [&](std::string_view part) {
+      return symbol.name.ends_with(part) && pattern.text.find(part.substr(1)) == pattern.text.npos;
+    });
+  });
   if (pattern.prefix == kRust)
     std::erase_if(found, [](const symbols::ElfSymbol& symbol) { return !is_rust(symbol.name); });
   return found;
+}
+
+bool may_be_alias(const std::string& a, const std::string& b) {
+  constexpr size_t kLeastShared = 3;
+  if (symbols::demangle(a) == symbols::demangle(b)) return true;
+  const auto core = [](std::string_view name) {
+    name.remove_prefix(std::min(name.find_first_not_of('_'), name.size()));
+    if (name.ends_with("64")) name.remove_suffix(2);
+    return name;
+  };
+  const std::string_view one = core(a), other = core(b);
+  const std::string_view shorter = one.size() < other.size() ? one : other;
+  const std::string_view longer = one.size() < other.size() ? other : one;
+  return one == other || (shorter.size() >= kLeastShared && longer.find(shorter) != longer.npos);
 }
 
 std::vector<std::string> made_of(const symbols::ElfFile& file, const std::string& function) {
@@ -210,11 +241,19 @@ std::vector<std::string> made_of(const symbols::ElfFile& file, const std::string
 ProbedFunctions choose_functions(const symbols::ElfFile& file, const FunctionPattern& pattern,
                                  std::vector<symbols::ElfSymbol> found, const ReadByAction& read) {
   ProbedFunctions out;
-  if (file.go_binary()) return {std::move(found)};
+  if (file.go_binary()) {
+    // A function in assembly language has two entries, of which the one for Go calls the other.
+    const std::string other = pattern.text + ".abi0";
+    const bool has_other = !has_wildcard(pattern.text) && file.find_function(other);
+    return {std::move(found), has_other ? std::vector{fmt::format("code in assembly language calls `{}`", other)}
+                                        : std::vector<std::string>()};
+  }
   const bool is_named = !has_wildcard(pattern.text);
   if (is_named && !pattern.is_source_name && pattern.text.find('.') == std::string::npos)
     for (symbols::ElfSymbol& each : file.functions(pattern.text + ".*"))
-      if (made_as(each.name) != Made::kNothing) found.push_back(std::move(each));
+      if (made_as(each.name) != Made::kNothing || is_renamed(each.name, pattern.text))
+        if (std::ranges::find(found, each.address, &symbols::ElfSymbol::address) == found.end())
+          found.push_back(std::move(each));
   std::vector<std::string> indirect, other_arguments, parts;
   for (symbols::ElfSymbol& each : found) {
     const Made made = pattern.text.find('.') == std::string::npos ? made_as(each.name) : Made::kNothing;

@@ -59,6 +59,10 @@ struct ReadByAction {
 ProbedFunctions choose_functions(const symbols::ElfFile& file, const FunctionPattern& pattern,
                                  std::vector<symbols::ElfSymbol> found, const ReadByAction& read);
 
+// Whether two names of one address are likely to be names of one function: `malloc` and `__libc_malloc`, `open` and
+// `open64`, the constructors of a class.
+bool may_be_alias(const std::string& a, const std::string& b);
+
 // Returns names of functions that a compiler has made of one that the file does not have, such as `f.constprop.0`.
 std::vector<std::string> made_of(const symbols::ElfFile& file, const std::string& function);
 

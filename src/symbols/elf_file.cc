@@ -364,6 +364,19 @@ std::vector<ElfSymbol> ElfFile::functions_by_demangled_name(std::string_view glo
   });
 }
 
+std::vector<ElfSymbol> ElfFile::functions_named(std::string_view name) const {
+  return state_->collect_functions([&](std::string_view each) { return each == name; });
+}
+
+std::vector<std::string> ElfFile::functions_beginning_at(uint64_t address) const {
+  std::set<std::string> out;
+  state_->visit_tables(is_function, [&](const RawSymbol& symbol) {
+    if (symbol.address == address) out.emplace(symbol.name);
+    return false;
+  });
+  return {out.begin(), out.end()};
+}
+
 std::optional<ElfSymbol> ElfFile::function_at(uint64_t address) const {
   state_->build_index();
   const std::vector<IndexEntry>& index = state_->index;

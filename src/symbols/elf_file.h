@@ -93,6 +93,11 @@ class ElfFile {
   // Returns all functions whose demangled name matches the glob: `ns::f` finds all overloads, `ns::f(int)` one.
   std::vector<ElfSymbol> functions_by_demangled_name(std::string_view glob) const;
 
+  // Returns the names of all functions that begin at a virtual address, sorted.
+  std::vector<std::string> functions_beginning_at(uint64_t address) const;
+  // Returns the functions of just that name, which may look like a glob.
+  std::vector<ElfSymbol> functions_named(std::string_view name) const;
+
   // Returns the function that covers a virtual address; of aliases, the name with the fewest leading underscores.
   std::optional<ElfSymbol> function_at(uint64_t address) const;
   std::optional<ElfSymbol> function_at_offset(uint64_t file_offset) const;
