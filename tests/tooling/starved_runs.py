@@ -63,6 +63,8 @@ def failing(starved_espy):
 def main():
     espy, starved_espy = map(os.path.abspath, sys.argv[1:3])
     reason = s.can_run() if os.access(espy, os.X_OK) else "espy is not built"
+    if not reason and s.subprocess.run([espy, "-q", "-e", "begin { exit(); }"], capture_output=True).returncode != 0:
+        reason = "no right to trace"
     if reason:
         print(f"starved_runs.py:1: Skipped\n{reason}")
         return SKIPPED
