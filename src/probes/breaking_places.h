@@ -14,6 +14,7 @@
 // code that it leads to, and dies there.
 #pragma once
 
+#include <cstdint>
 #include <vector>
 
 #include "spec/provider.h"

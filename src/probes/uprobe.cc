@@ -58,23 +58,6 @@ constexpr size_t kMostResultTypes = 16;  // of the functions of a wildcard, each
 constexpr uint64_t kStackCheckBytes = 256;  // at the start of a Go function: have its stack check, if any
 constexpr size_t kMostReturns = 1 << 20;    // of a file: more than may be probed
 
-// The functions that are read for their return instructions. Those of a malformed file can all reach to its end.
-struct ReadCode {
-  uint64_t begin = UINT64_MAX, end = 0;  // of all
-  uint64_t size_bytes = 0;               // of each, summed up
-  bool is_refused = false;
-
-  // False if the sum is much more than their code: parts of assembly code can overlap, compiled functions do not.
-  bool add(const symbols::ElfSymbol& symbol) {
-    constexpr uint64_t kMostOfOne = 64 << 20, kAnyBytes = 1 << 20, kMostBytes = 512 << 20, kMostTimes = 4;
-    if (symbol.size > kMostOfOne) return false;
-    begin = std::min(begin, symbol.file_offset);
-    end = std::max(end, symbol.file_offset + symbol.size);
-    size_bytes += symbol.size;
-    return size_bytes <= kAnyBytes + std::min((end - begin) * kMostTimes, kMostBytes);
-  }
-};
-
 template <const spec::Provider& kRow>
 class Binder {
  public:
@@ -249,24 +232,6 @@ class Binder {
 
   static bool replaces_return(const program::Probe& probe) { return &kRow == &kUretprobe && !is_at_return(probe); }
 
-  // Functions of a wildcard that are skipped.
-  struct LeftOut {
-    size_t count = 0;
-    std::string names, first, first_reason;
-
-    void add(const std::string& function, const std::string& why) {
-      constexpr size_t kMostNames = 8;
-      if (++count <= kMostNames) names += (names.empty() ? "" : ", ") + function;
-      if (count == kMostNames + 1) names += ", ...";
-      if (count == 1) first = function;
-      if (count == 1) first_reason = why;
-    }
-
-    // "`f`" or "4 functions (f, g, h, i)"
-    std::string text() const { return count == 1 ? "`" + first + "`" : fmt::format("{} functions ({})", count, names); }
-    std::string reason() const { return fmt::format("of `{}`: {}", first, first_reason); }
-  };
-
   void tell_left_out(const LeftOut& left_out) {
     if (left_out.count == 0 || request_.is_listing) return;
     request_.diagnostics.warning(
@@ -428,7 +393,7 @@ class Binder {
           "probe one of them by its address, as `-lv` shows it");
     if (file.go_binary() || !file.is_64bit() || file.machine() != request_.kernel.arch().elf_machine) return;
     LeftOut again, twice;
-    ReadCode code;
+    symbols::ReadCode code;
     std::map<std::string, uint64_t> destructors;  // by name up to the kind
     for (const symbols::ElfSymbol& each : functions) {
       if (each.size == 0 || !is_in_file(each) || !code.add(each)) continue;
@@ -779,7 +744,7 @@ class Binder {
   bool is_for_any_file_ = false;  // files share a program
   FunctionPattern pattern_;
   bool has_file_wildcard_ = false;
-  ReadCode read_code_;
+  symbols::ReadCode read_code_;
   std::optional<symbols::ReturnFinder> finder_;
   bool keeps_returns_ = false;  // return addresses are not replaced where that can be avoided
   bool unwinds_ = false;        // because of exceptions

@@ -5,6 +5,8 @@
 // with `::` needs no prefix.
 #pragma once
 
+#include <fmt/format.h>
+
 #include <memory>
 #include <optional>
 #include <span>
@@ -22,6 +24,24 @@ struct FunctionPattern {
   std::string text;         // a name or a glob
   std::string prefix = "";  // "cpp" or "rust", as given
   bool is_source_name = false;
+};
+
+// Functions that a message names: at most eight of them, and why the first one.
+struct LeftOut {
+  size_t count = 0;
+  std::string names, first, first_reason;
+
+  void add(const std::string& function, const std::string& why) {
+    constexpr size_t kMostNames = 8;
+    if (++count <= kMostNames) names += (names.empty() ? "" : ", ") + function;
+    if (count == kMostNames + 1) names += ", ...";
+    if (count == 1) first = function;
+    if (count == 1) first_reason = why;
+  }
+
+  // "`f`" or "4 functions (f, g, h, i)"
+  std::string text() const { return count == 1 ? "`" + first + "`" : fmt::format("{} functions ({})", count, names); }
+  std::string reason() const { return fmt::format("of `{}`: {}", first, first_reason); }
 };
 
 // Opens a file to probe. Fails if it cannot be read as ELF, or is for a CPU that the kernel does not run programs of.

@@ -2,6 +2,7 @@
 // a replaced address, and Go moves stacks.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <map>
 #include <optional>
@@ -26,6 +27,23 @@ bool switches_stacks(const ElfFile& file);
 struct Returns {
   std::vector<uint64_t> file_offsets;  // of the return instructions
   std::string why_incomplete;          // a clause about the function: "it ends in a jump to `g`"; "" if these are all
+};
+
+// The functions that are read for their return instructions. Those of a malformed file can all reach to its end.
+struct ReadCode {
+  uint64_t begin = UINT64_MAX, end = 0;  // of all
+  uint64_t size_bytes = 0;               // of each, summed up
+  bool is_refused = false;
+
+  // False if the sum is much more than their code: parts of assembly code can overlap, compiled functions do not.
+  bool add(const symbols::ElfSymbol& symbol) {
+    constexpr uint64_t kMostOfOne = 64 << 20, kAnyBytes = 1 << 20, kMostBytes = 512 << 20, kMostTimes = 4;
+    if (symbol.size > kMostOfOne) return false;
+    begin = std::min(begin, symbol.file_offset);
+    end = std::max(end, symbol.file_offset + symbol.size);
+    size_bytes += symbol.size;
+    return size_bytes <= kAnyBytes + std::min((end - begin) * kMostTimes, kMostBytes);
+  }
 };
 
 // Reads the code of functions, including what compilers have moved out of them (NAME.cold).
