@@ -142,13 +142,19 @@ void warn_unless_mapped(const spec::BindRequest& request, const std::string& pat
   if (std::ranges::find(request.earlier, path, &program::Probe::target) != request.earlier.end()) return;
   const FileIdentity& wanted = file.file_state().identity;
   std::vector<symbols::Mapping> others;
-  bool is_mapped = false;
+  bool is_mapped = false, may_have_probes = true;
   const auto compare_numbers = [&](const symbols::Mapping& mapping) {
     is_mapped = symbols::is_mapped_inode(wanted.inode, mapping.inode);
+    may_have_probes = !is_mapped || mapping.may_have_probes;
     others.push_back(mapping);
     return !is_mapped;
   };
-  if (!symbols::visit_mapped_code(pid, kMaxTextBytes, compare_numbers) || is_mapped || others.empty()) return;
+  const bool is_known = symbols::visit_mapped_code(pid, kMaxTextBytes, compare_numbers).has_value();
+  if (is_mapped && !may_have_probes)  // --strict refuses it (cli/run_script.cc)
+    request.diagnostics.warning(
+        "never-fires", request.point.span,
+        fmt::format("process {} maps {} writable or shared, where the kernel puts no probes", pid, path));
+  if (!is_known || is_mapped || others.empty()) return;
   // On some file systems, stat(2) has other numbers than the kernel.
   std::string former;  // a deleted file of the same name
   for (const symbols::Mapping& mapping : others) {

@@ -52,6 +52,7 @@ void parse_mapping(std::string_view line, Mapping& out) {
   out.start = take_field(line, 16, '-');
   out.end = take_field(line, 16, ' ');
   out.executable = line.size() > 2 && line[2] == 'x';
+  out.may_have_probes = line.size() <= 3 || (line[1] != 'w' && line[3] != 's');
   line.remove_prefix(std::min<size_t>(line.size(), 5));
   out.file_offset = take_field(line, 16, ' ');
   const auto major_number = static_cast<unsigned>(take_field(line, 16, ':'));

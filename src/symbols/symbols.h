@@ -37,7 +37,8 @@ struct Mapping {
   uint64_t inode = 0;
   uint64_t seen_ns = 0;  // when it was there, since 1970; 0: not known
   bool executable = false;
-  bool deleted = false;  // the file has been unlinked
+  bool may_have_probes = true;  // it is private and not writable (valid_vma in kernel/events/uprobes.c)
+  bool deleted = false;         // the file has been unlinked
 };
 
 // Returns the id of a thread of the process that still has its memory, of which /proc/ID tells maps, root and exe: the

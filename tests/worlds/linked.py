@@ -7,6 +7,7 @@ import re
 import shutil
 import subprocess
 import sys
+import time
 
 sys.dont_write_bytecode = True
 import world as w
@@ -127,6 +128,39 @@ def writable_code(world):
     check(count_of(done) == 1 or ("would never fire" in done.stderr and done.returncode == 1), said(done))
 
 
+def writable_mapping(world):
+    """Code that a process has made writable."""
+    (world.directory / "writable.c").write_text("""
+        #include <stdint.h>
+        #include <stdio.h>
+        #include <sys/mman.h>
+        __attribute__((noipa)) void tick(int n) { __asm__ volatile("" ::"r"(n)); }
+        int main(int count, char** arguments) {
+          void* page = (void*)((uintptr_t)tick & ~4095ul);
+          mprotect(page, 4096, PROT_READ | PROT_EXEC | (count > 1 ? PROT_WRITE : 0));
+          puts("ready");
+          fflush(stdout);
+          char line[9];
+          while (fgets(line, sizeof line, stdin) != NULL) {
+            for (int i = 0; i < 10; i++) tick(i);
+            puts("called");
+            fflush(stdout);
+          }
+        }""")
+    check(subprocess.run(["gcc", "-O1", "writable.c", "-o", "program"], cwd=world.directory).returncode == 0, "gcc")
+    for more, is_seen in (((), True), (("writable",), False)):
+        traced = w.Traced(world, "./program", *more)
+        script = f"uprobe:./program:tick {COUNT} interval:s:2 {{ exit(); }}"
+        espy = subprocess.Popen([world.espy, "-q", "-p", str(traced.pid), "-e", script], cwd=world.directory,
+                                stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        time.sleep(1)
+        traced.call()
+        out, errors = espy.communicate(timeout=30)
+        traced.end()
+        is_told = "writable or shared, where the kernel puts no probes" in errors
+        check(("@n: 10" in out and not is_told) if is_seen else is_told, f"{more}: {out}{errors}")
+
+
 def switched_stacks(world):
     """Their returns are those of their own stacks."""
     for part, probes, counts in (("COROUTINES", "uretprobe:./program:step", [9]),
@@ -218,7 +252,7 @@ def repeated(world):
 
 
 CASES = [coroutines, forks_behind_nops, repeated, renamed, folded, folded_probes, text_relocations, pushed_flags, callers_of_the_loader, writable_code,
-         switched_stacks]
+         writable_mapping, switched_stacks]
 
 
 if __name__ == "__main__":
