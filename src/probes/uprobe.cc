@@ -288,6 +288,10 @@ class Binder {
     const symbols::Returns returns = finder(file).find(symbol);
     const bool is_go = file.go_binary().has_value();
     const bool is_empty = !returns.file_offsets.empty() && returns.file_offsets.front() == symbol.file_offset;
+    if (returns.file_offsets.empty() && returns.why_incomplete.empty() && !has_wildcard(pattern_.text))
+      request_.diagnostics.error("no-return", request_.point.span,
+                                 fmt::format("`{}` never returns: it has no return instruction",
+                                             shown_function(symbol.name, request_.config)));
     const bool is_replaced = !is_go && (is_empty || !returns.why_incomplete.empty());
     if (is_go && !returns.why_incomplete.empty()) unseen_.add(symbol.name, returns.why_incomplete);
     if (is_replaced) add(symbol.name, symbol.file_offset, 0);
