@@ -141,7 +141,7 @@ std::vector<BoundProbe*> find_saved_returns(spec::BindRequest& request, const sy
   return out;
 }
 
-bool has_wildcard(const std::vector<BoundProbe>& probes) {
+bool are_optional(const std::vector<BoundProbe>& probes) {
   return std::ranges::any_of(probes, [](const BoundProbe& each) { return each.probe.is_optional; });
 }
 
@@ -163,7 +163,7 @@ void refuse(spec::BindRequest& request, std::vector<BoundProbe>& probes, const s
         fmt::format("a probe at {} can {}: {}{}", reason.place, reason.effect, reason.why, more));
     return;
   }
-  if (refused.size() == probes.size() && !has_wildcard(probes)) {
+  if (refused.size() == probes.size() && !are_optional(probes)) {
     request.diagnostics.error("breaks-program", request.point.span,
                               fmt::format("a probe at {} would {}: {}", reason.place, reason.effect, reason.why),
                               reason.hint);
@@ -222,7 +222,7 @@ void refuse_breaking(spec::BindRequest& request, const symbols::ElfFile& file, s
            {place_of(in_red_zone.front()->probe),
             "this kernel replaces the `nop` there by a call, which overwrites the program's stack",
             "probe another instruction, or the entry of the function; --unsafe attaches there"});
-  if (!has_wildcard(probes)) warn_of_repeated(request, file, probes);
+  if (!are_optional(probes)) warn_of_repeated(request, file, probes);
 }
 
 }  // namespace espy::probes
