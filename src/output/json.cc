@@ -177,12 +177,41 @@ std::string tseries(const TseriesValue& series) {
   return out + "]";
 }
 
+// Whether a value is, or encloses, one for which the test holds.
+template <class Test>
+struct HasPart {
+  bool operator()(const TupleValue& v) const { return any(v.items); }
+  bool operator()(const ListValue& v) const { return any(v.items); }
+  bool operator()(const RecordValue& v) const { return any(v.items); }
+  template <class Part>
+  bool operator()(const Part& v) const {
+    return Test()(v);
+  }
+
+ private:
+  static bool any(const std::vector<Value>& items) {
+    return std::ranges::any_of(items, [](const Value& item) { return std::visit(HasPart(), item.node); });
+  }
+};
+template <class Test>
+bool has_part(const Value& value) {
+  return std::visit(HasPart<Test>(), value.node);
+}
+
+// Tests derive from it, and add the values for which they may hold.
+struct NoPart {
+  template <class Other>
+  bool operator()(const Other&) const {
+    return false;
+  }
+};
+
 // Makes the texts of a key UTF-8 that no other text has, and texts of stacks.
 class ExactTexts {
  public:
   explicit ExactTexts(const TextStyle& style) : style_(style) {}
 
-  static bool are_needed(const Value& key) { return std::visit(AreNeeded(), key.node); }
+  static bool are_needed(const Value& key) { return has_part<IsNeeded>(key); }
 
   void apply(Value& value) const {
     if (auto* tuple = std::get_if<TupleValue>(&value.node)) return apply(tuple->items);
@@ -198,22 +227,13 @@ class ExactTexts {
   }
 
  private:
-  struct AreNeeded {
-    bool operator()(const TupleValue& v) const { return any(v.items); }
-    bool operator()(const ListValue& v) const { return any(v.items); }
-    bool operator()(const RecordValue& v) const { return any(v.items); }
+  struct IsNeeded : NoPart {
+    using NoPart::operator();
     bool operator()(const StringValue& v) const { return is_special(v.text); }
     bool operator()(const TextValue& v) const { return is_special(v.text); }
     bool operator()(const StackValue&) const { return true; }
-    template <class Other>
-    bool operator()(const Other&) const {
-      return false;
-    }
     static bool is_special(std::string_view text) {
       return std::ranges::any_of(text, [](char c) { return c == '\\' || static_cast<unsigned char>(c) >= 0x80; });
-    }
-    static bool any(const std::vector<Value>& items) {
-      return std::ranges::any_of(items, [](const Value& item) { return std::visit(AreNeeded(), item.node); });
     }
   };
 
@@ -336,41 +356,19 @@ std::string exact_key(const Value& value, const TextStyle& style) {
 
 // Whether the compact key lacks something of a text, or has a comma of one, or whether keys that differ have one text,
 // as the functions of two programs.
-struct HasLoss {
-  bool operator()(const TupleValue& v) const { return any(v.items); }
-  bool operator()(const ListValue& v) const { return any(v.items); }
-  bool operator()(const RecordValue& v) const { return any(v.items); }
+struct IsLossy : NoPart {
+  using NoPart::operator();
   bool operator()(const StringValue& v) const { return v.text.find_first_of(" (),") != v.text.npos; }
   bool operator()(const BufferValue& v) const { return v.bytes.find_first_of(" (),") != v.bytes.npos; }
   bool operator()(const TextValue&) const { return true; }
   bool operator()(const StackValue&) const { return true; }
-  template <class Other>
-  bool operator()(const Other&) const {
-    return false;
-  }
-
- private:
-  static bool any(const std::vector<Value>& items) {
-    return std::ranges::any_of(items, [](const Value& item) { return std::visit(HasLoss(), item.node); });
-  }
 };
 
 // Whether keys that differ can have one text, as the functions of two programs.
-struct MayRepeat {
-  bool operator()(const TupleValue& v) const { return any(v.items); }
-  bool operator()(const ListValue& v) const { return any(v.items); }
-  bool operator()(const RecordValue& v) const { return any(v.items); }
+struct MayRepeat : NoPart {
+  using NoPart::operator();
   bool operator()(const TextValue&) const { return true; }
   bool operator()(const StackValue&) const { return true; }
-  template <class Other>
-  bool operator()(const Other&) const {
-    return false;
-  }
-
- private:
-  static bool any(const std::vector<Value>& items) {
-    return std::ranges::any_of(items, [](const Value& item) { return std::visit(MayRepeat(), item.node); });
-  }
 };
 
 // The keys of a map: compact ones, or, if two of them were equal, of which a reader of JSON would keep one, exact ones.
@@ -378,7 +376,7 @@ class KeyTexts {
  public:
   KeyTexts(const ShownEntries& entries, const TextStyle& style) : style_(style) {
     bool has_loss = false;
-    for (const MapEntry& entry : entries) has_loss |= std::visit(HasLoss(), entry.key.node);
+    for (const MapEntry& entry : entries) has_loss |= has_part<IsLossy>(entry.key);
     if (!has_loss) return;
     std::unordered_set<size_t> seen;  // hashes
     for (const MapEntry& entry : entries)
@@ -389,7 +387,7 @@ class KeyTexts {
   // "main#2" is "main##2".
   std::string operator()(const Value& key) {
     std::string text = text_of(key, is_exact_ ? exact_key : compact_key);
-    if (std::visit(MayRepeat(), key.node)) double_number_sign(text);
+    if (has_part<MayRepeat>(key)) double_number_sign(text);
     if (!is_exact_) return text;
     std::string out = text;
     for (size_t i = 2; !used_.insert(out).second; ++i) out = fmt::format("{}#{}", text, i);
