@@ -299,11 +299,12 @@ std::string script_help(const check::Checked& checked, const std::string& name) 
   return fmt::format("options of {}, behind `--`:\n{}", name, script_option_lines(checked.options));
 }
 
-// A function of which some calls pass no probe, or one several times, is known before the run.
+// Some warnings before the run tell that numbers will not be exact.
 Status refuse_partly_probed(const source::Diagnostics& diagnostics) {
+  constexpr std::string_view kInexact[] = {"partly-probed", "counted-again", "inlined-copies",
+                                           "mixed-signs",   "shared-code",   "never-fires"};
   for (const source::Diagnostic& each : diagnostics.all())
-    if (each.id == "partly-probed" || each.id == "counted-again" || each.id == "inlined-copies" ||
-        each.id == "mixed-signs" || each.id == "shared-code" || each.id == "never-fires")
+    if (std::ranges::find(kInexact, each.id) != std::end(kInexact))
       return fail("not all that would be shown is exact: " + each.message);
   return {};
 }

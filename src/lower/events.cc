@@ -10,10 +10,12 @@ constexpr uint32_t kInlineBytes = 64;  // longer strings and buffers go to the t
 }  // namespace
 
 void Events::evaluate(const EventArgument& argument, PlannedField& planned) {
-  if (argument.expr.valid()) builtins_.allow_truncation(argument.expr);  // user space marks it
   if (!argument.expr.valid()) {
     planned.operand = argument.operand;
-  } else if (!builtins_.writes_bytes(argument.expr)) {
+    return;
+  }
+  builtins_.allow_truncation(argument.expr);  // user space marks it
+  if (!builtins_.writes_bytes(argument.expr)) {
     planned.operand = expressions_.value(argument.expr);
   } else if (reads_.may_sleep_here()) {
     planned.operand = write_early(argument.expr);

@@ -103,7 +103,7 @@ std::string ReturnFinder::why_jump(const std::string& name, uint64_t target, std
              : "its code cannot be followed";
 }
 
-// Returns why a return of the part may be that of another function; "" if no other jumps into it.
+// Returns why a return instruction of the part may end another function; "" if no other function jumps into it.
 std::string ReturnFinder::why_entered(const std::string& name, const Part& part) {
   if (!jumps_between_) find_jumps_between();
   if (!has_read_all_) return "its file has too much code to look for jumps into it";
@@ -115,22 +115,18 @@ std::string ReturnFinder::why_entered(const std::string& name, const Part& part)
   return "";
 }
 
-// Parts of assembly code can overlap, and those of a malformed file all reach to its end.
 void ReturnFinder::find_jumps_between() {
-  constexpr uint64_t kMostBytes = 512 << 20, kAnyBytes = 1 << 20, kMostTimes = 4;
   jumps_between_.emplace();
   std::vector<ElfSymbol> functions = file_.functions();
   std::ranges::sort(functions, {}, &ElfSymbol::file_offset);
-  uint64_t end = 0, size_bytes = 0;
+  uint64_t end = 0;
+  ReadCode code;
   for (const ElfSymbol& each : functions) {
     const bool is_read = each.file_offset + each.size <= end;  // by another name
     if (is_read || each.file_offset == 0) continue;
     end = each.file_offset + each.size;
-    size_bytes += each.size;
-    if (size_bytes > kAnyBytes + std::min(kMostTimes * end, kMostBytes)) {
-      has_read_all_ = false;
-      return;
-    }
+    has_read_all_ = code.add(each);
+    if (!has_read_all_) return;
     for (const uint64_t target : read(each).targets)
       if (target < each.file_offset || target >= end) jumps_between_->emplace(target, each.name);
   }

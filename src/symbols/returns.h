@@ -29,7 +29,7 @@ struct Returns {
   std::string why_incomplete;          // a clause about the function: "it ends in a jump to `g`"; "" if these are all
 };
 
-// The functions that are read for their return instructions. Those of a malformed file can all reach to its end.
+// How much code of a file is read. In a malformed file, all functions can reach to its end.
 struct ReadCode {
   uint64_t begin = UINT64_MAX, end = 0;  // of all
   uint64_t size_bytes = 0;               // of each, summed up
