@@ -15,7 +15,8 @@ struct Mount {
   std::string_view type;   // of the file system: "overlay"
 };
 
-// Returns nullopt if the line is no mount. "ID PARENT MAJOR:MINOR ROOT PLACE OPTIONS [TAGS] - TYPE SOURCE OPTIONS"
+// Parses a line. Returns nullopt if it has another form than "ID PARENT MAJOR:MINOR ROOT PLACE OPTIONS [TAGS] - TYPE
+// SOURCE OPTIONS"
 std::optional<Mount> parse_mount(std::string_view line);
 
 }  // namespace espy

@@ -215,7 +215,7 @@ void analyze(CheckRequest& request, Checked& checked, const Defines& defines) {
   infer(*parts, checked);
   const bool wants_options = request.is_foretold || !checked.config.named.empty();
   if (parts->blocks.has_left_out() && (wants_options || parts->maps.has_unset() || parts->variables.has_unset())) {
-    // The rest of the script has priority: a branch that is left out may give another type.
+    // A branch that is left out does not change a type that the rest of the script gives.
     const AssumedTypes known{parts->maps.values(), parts->variables.values()};
     OfAllBranches all = check_all_branches(request, checked, defines);
     const auto is_known = [](const auto& in) { return [&in](const auto& each) { return in.contains(each.first); }; };

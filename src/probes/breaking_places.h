@@ -24,7 +24,7 @@ namespace espy::probes {
 
 // Refuses probes in `file` that would break the program. `probes` belong to one attach point. The refused ones get
 // `why_not`, and all become optional. If all are refused, and the attach point has no wildcard, removes them and
-// reports an error. With --unsafe, only warns. At the entry of a function the red zone is empty, and behind_nops()
+// reports an error. With --unsafe, only warns. At the entry of a function the red zone is empty, and move_behind_nops()
 // moves the probe. `replaces_return` tells whether the kernel replaces the return address for a probe; null: for none.
 void refuse_breaking(spec::BindRequest& request, const symbols::ElfFile& file, std::vector<spec::BoundProbe>& probes,
                      bool (*replaces_return)(const program::Probe& probe));
@@ -32,7 +32,7 @@ void refuse_breaking(spec::BindRequest& request, const symbols::ElfFile& file, s
 // Returns the offset of the first instruction at or after an entry that the kernel does not replace by a call. Such
 // instructions are nops, so registers and stack are there as at the entry.
 uint64_t behind_nops(kernel::Kernel& kernel, const symbols::ElfFile& file, uint64_t file_offset);
-// Moves the probes of entries there, after refuse_breaking() has refused those of other places.
+// Moves the probes at entries behind their nops. Call refuse_breaking() first: it refuses the nops of other places.
 void move_behind_nops(const spec::BindRequest& request, const symbols::ElfFile& file,
                       std::vector<spec::BoundProbe>& probes);
 

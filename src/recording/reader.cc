@@ -234,7 +234,7 @@ std::optional<BlockHeader> Reader::whole_header() {
   }
 }
 
-// Whether a block is to be read. Somebody may have put blocks of the file together in another way.
+// Whether the block comes next by its number. Notes blocks that are missing, double or behind the end.
 bool Reader::is_next(const BlockHeader& header) {
   const auto note = [&](std::string damage) {
     if (damages_.size() < kMaxDamages) damages_.push_back(std::move(damage));

@@ -146,7 +146,7 @@ output::LossReport make_loss_report(load::Machine& machine, const program::Progr
   loss_report.gaps = losses.gaps.sentences;
   loss_report.file_changes = losses.file_changes;
   loss_report.uncertain_addresses = losses.uncertain_addresses;
-  // Besides the strings of records, which are in the reports of programs: those of maps.
+  // The reports of programs have the strings of records, but not the strings of maps.
   of_kind(loss_report.totals, LossKind::kString) +=
       losses.truncated_strings.count - sum_of(losses.truncated_by_program);
   loss_report.trees = count_trees(machine, program);
