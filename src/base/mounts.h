@@ -15,8 +15,7 @@ struct Mount {
   std::string_view type;   // of the file system: "overlay"
 };
 
-// Parses a line. Returns nullopt if it has another form than "ID PARENT MAJOR:MINOR ROOT PLACE OPTIONS [TAGS] - TYPE
-// SOURCE OPTIONS"
+// Parses "ID PARENT MAJOR:MINOR ROOT PLACE OPTIONS [TAGS] - TYPE SOURCE OPTIONS". Returns nullopt for another form.
 std::optional<Mount> parse_mount(std::string_view line);
 
 }  // namespace espy
