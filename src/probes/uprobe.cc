@@ -84,7 +84,7 @@ class Binder {
   }
 
   std::vector<spec::BoundProbe> environment_error(const Error& error) {
-    request_.diagnostics.error("bad-target", request_.point.span, error.message, error.hint);
+    refuse("bad-target", error.message, error.hint);
     return {};
   }
 
@@ -140,8 +140,7 @@ class Binder {
 
   std::vector<spec::BoundProbe> at_line(const LineTarget& place) {
     if (&kRow == &kUretprobe) {
-      request_.diagnostics.error("offset-on-return", request_.point.span,
-                                 "a uretprobe fires at the return of a function and takes no line");
+      refuse("offset-on-return", "a uretprobe fires at the return of a function and takes no line");
       return {};
     }
     const std::string binary =
@@ -224,7 +223,7 @@ class Binder {
         described[index].share.is_any_pointer = true;
       }
     if (described.empty() && problem && !has_file_wildcard_) {
-      request_.diagnostics.error("no-debug-info", request_.point.span, problem->message, problem->hint);
+      refuse("no-debug-info", problem->message, problem->hint);
     }
     if (!described.empty()) tell_left_out(left_out);
     return described;
@@ -234,11 +233,10 @@ class Binder {
 
   void tell_left_out(const LeftOut& left_out) {
     if (left_out.count == 0 || request_.is_listing) return;
-    request_.diagnostics.warning(
-        "functions-left-out", request_.point.span,
-        fmt::format("{} of {} functions of {} are left out, as nothing of them can be read: {}", left_out.count,
-                    out_.size(), path_, left_out.names),
-        left_out.first_reason);
+    warning("functions-left-out",
+            fmt::format("{} of {} functions of {} are left out, as nothing of them can be read: {}", left_out.count,
+                        out_.size(), path_, left_out.names),
+            left_out.first_reason);
   }
 
   static std::string why_nothing_to_read(const UserFields& fields, const WantedFields& wanted,
@@ -289,9 +287,8 @@ class Binder {
     const bool is_go = file.go_binary().has_value();
     const bool is_empty = !returns.file_offsets.empty() && returns.file_offsets.front() == symbol.file_offset;
     if (returns.file_offsets.empty() && returns.why_incomplete.empty() && !has_wildcard(pattern_.text))
-      request_.diagnostics.error("no-return", request_.point.span,
-                                 fmt::format("`{}` never returns: it has no return instruction",
-                                             shown_function(symbol.name, request_.config)));
+      refuse("no-return", fmt::format("`{}` never returns: it has no return instruction",
+                                      shown_function(symbol.name, request_.config)));
     const bool is_replaced = !is_go && (is_empty || !returns.why_incomplete.empty());
     if (is_go && !returns.why_incomplete.empty()) unseen_.add(symbol.name, returns.why_incomplete);
     if (is_replaced) add(symbol.name, symbol.file_offset, 0);
@@ -315,28 +312,24 @@ class Binder {
   void tell_returns() {
     if (request_.is_listing) return;
     if (unseen_.count > 0)
-      request_.diagnostics.warning("returns-not-seen", request_.point.span,
-                                   fmt::format("returns of {} in {} are not seen at times", unseen_.text(), path_),
-                                   unseen_.reason());
+      warning("returns-not-seen", fmt::format("returns of {} in {} are not seen at times", unseen_.text(), path_),
+              unseen_.reason());
     if (stopping_.count > 0 && !unwinds_)
-      request_.diagnostics.warning(
-          "breaks-program", request_.point.span,
-          fmt::format("{} uses functions that switch stacks: a switch within {} can break the program", path_,
-                      stopping_.text()),
-          fmt::format("{}, so the kernel has to replace its return address; `uprobe` is safe", stopping_.reason()));
+      warning("breaks-program",
+              fmt::format("{} uses functions that switch stacks: a switch within {} can break the program", path_,
+                          stopping_.text()),
+              fmt::format("{}, so the kernel has to replace its return address; `uprobe` is safe", stopping_.reason()));
     if (stopping_.count > 0 && unwinds_)
-      request_.diagnostics.warning(
-          "stops-exceptions", request_.point.span,
-          fmt::format("an exception that passes {} in {} ends the program", stopping_.text(), path_),
-          fmt::format("{}, so the kernel has to replace its return address; `uprobe` is safe", stopping_.reason()));
+      warning("stops-exceptions",
+              fmt::format("an exception that passes {} in {} ends the program", stopping_.text(), path_),
+              fmt::format("{}, so the kernel has to replace its return address; `uprobe` is safe", stopping_.reason()));
   }
 
   // Of files by a wildcard, this one is skipped.
   void refuse_overlapping_code() {
     if (!read_code_.is_refused && !has_file_wildcard_)
-      request_.diagnostics.error(
-          "bad-target", request_.point.span,
-          path_ + " has functions that overlap, or too much code to look for the return instructions of all");
+      refuse("bad-target",
+             path_ + " has functions that overlap, or too much code to look for the return instructions of all");
     read_code_.is_refused = true;
     out_.clear();
   }
@@ -345,18 +338,15 @@ class Binder {
   bool may_be_data(const symbols::ElfSymbol& symbol) const { return symbol.size == 0 && !request_.config.allow_unsafe; }
 
   void refuse_unknown_size(const std::string& name) {
-    request_.diagnostics.error(
-        "unknown-size", request_.point.span,
-        fmt::format("the symbol table does not tell the size of `{}`: it may be no function", name),
-        "--unsafe attaches there; a probe that hits no instruction breaks the program");
+    refuse("unknown-size", fmt::format("the symbol table does not tell the size of `{}`: it may be no function", name),
+           "--unsafe attaches there; a probe that hits no instruction breaks the program");
   }
 
   // A symbol may be in memory that no byte of the file is loaded to.
   static bool is_in_file(const symbols::ElfSymbol& symbol) { return symbol.file_offset != 0; }
 
   void refuse_no_code(const std::string& name) {
-    request_.diagnostics.error("no-code", request_.point.span,
-                               fmt::format("`{}` is no function: {} has no code there", name, path_));
+    refuse("no-code", fmt::format("`{}` is no function: {} has no code there", name, path_));
   }
 
   void add_chosen(const symbols::ElfFile& file, std::vector<symbols::ElfSymbol> found) {
@@ -364,8 +354,7 @@ class Binder {
     const bool reads_registers = request_.uses_context && !request_.is_listing;
     ProbedFunctions chosen = choose_functions(file, pattern_, std::move(found), {kIsReturn, reads_registers});
     if (chosen.error) {
-      if (!has_file_wildcard_)
-        request_.diagnostics.error("indirect-function", request_.point.span, chosen.error->message, chosen.error->hint);
+      if (!has_file_wildcard_) refuse("indirect-function", chosen.error->message, chosen.error->hint);
       return;
     }
     add_all(file, chosen.functions);
@@ -379,9 +368,15 @@ class Binder {
     const std::string which = has_wildcard(pattern_.text) ? fmt::format("functions that match `{}`", pattern_.text)
                                                           : fmt::format("`{}`", pattern_.text);
     // --strict refuses it (cli/run_script.cc).
-    request_.diagnostics.warning("partly-probed", request_.point.span,
-                                 fmt::format("not all calls of {} are seen: {}", which, join(chosen.missed, "; ")),
-                                 hint);
+    warning("partly-probed", fmt::format("not all calls of {} are seen: {}", which, join(chosen.missed, "; ")), hint);
+  }
+
+  // At the attach point.
+  void refuse(const char* id, std::string message, std::string hint = "") const {
+    request_.diagnostics.error(id, request_.point.span, std::move(message), std::move(hint));
+  }
+  void warning(const char* id, std::string message, std::string hint = "") const {
+    request_.diagnostics.warning(id, request_.point.span, std::move(message), std::move(hint));
   }
 
   // Of functions that begin with a loop, the kernel fires in each iteration. A destructor that frees the object (D0 in
@@ -390,11 +385,10 @@ class Binder {
     if (has_wildcard(pattern_.text) && !request_.config.counts_losses) return;
     const bool is_generic = pattern_.text.find('[') != std::string::npos;
     if (file.go_binary() && functions.size() > 1 && !has_wildcard(pattern_.text) && !is_generic)
-      request_.diagnostics.warning(
-          "counted-again", request_.point.span,
-          fmt::format("a call may count twice: {} functions are named `{}`, and one can be the entry of another",
-                      functions.size(), pattern_.text),
-          "probe one of them by its address, as `-lv` shows it");
+      warning("counted-again",
+              fmt::format("a call may count twice: {} functions are named `{}`, and one can be the entry of another",
+                          functions.size(), pattern_.text),
+              "probe one of them by its address, as `-lv` shows it");
     if (file.go_binary() || !file.is_64bit() || file.machine() != request_.kernel.arch().elf_machine) return;
     LeftOut again, twice;
     symbols::ReadCode code;
@@ -414,33 +408,45 @@ class Binder {
     }
     // --strict refuses these (cli/run_script.cc).
     if (again.count > 0)
-      request_.diagnostics.warning("counted-again", request_.point.span,
-                                   fmt::format("each iteration of a loop counts as a call: {} {} back to the first "
-                                               "instruction",
-                                               again.text(), again.count == 1 ? "jumps" : "jump"),
-                                   "a probe at a line outside of the loop fires once");
+      warning("counted-again",
+              fmt::format("each iteration of a loop counts as a call: {} {} back to the first "
+                          "instruction",
+                          again.text(), again.count == 1 ? "jumps" : "jump"),
+              "a probe at a line outside of the loop fires once");
     if (twice.count > 0)
-      request_.diagnostics.warning(
-          "counted-again", request_.point.span,
-          fmt::format("a call may count twice: {} can be destructors that call each other", twice.text()),
-          "probe one of them by its symbol, as `-l` lists it");
+      warning("counted-again",
+              fmt::format("a call may count twice: {} can be destructors that call each other", twice.text()),
+              "probe one of them by its symbol, as `-l` lists it");
   }
 
-  // Linkers and compilers keep one of several functions with the same code.
+  // Linkers and compilers keep one of several functions with the same code. GCC leaves a jump to it in the others.
   void tell_shared_code(const symbols::ElfFile& file, const std::vector<symbols::ElfSymbol>& functions) {
     constexpr size_t kMostFunctions = 16;
+    constexpr uint64_t kMostOfJump = 9;  // bytes, of endbr64 and a jump
     if (has_wildcard(pattern_.text) || functions.size() > kMostFunctions) return;
-    LeftOut others;
+    LeftOut others, leading;
     for (const symbols::ElfSymbol& function : functions)
       for (const std::string& name : file.functions_beginning_at(function.address))
         if (std::ranges::find(functions, name, &symbols::ElfSymbol::name) == functions.end() &&
             !may_be_alias(name, function.name))
           others.add(shown_function(name, request_.config), "");
-    // --strict refuses it (cli/run_script.cc).
+    if (reads_all(file)) {
+      for (const symbols::ElfSymbol& each : file.functions()) {
+        const bool is_thunk = each.name.starts_with("_ZTh") || each.name.starts_with("_ZTv");
+        if (each.size == 0 || each.size > kMostOfJump || is_thunk || is_probed(each)) continue;
+        if (std::ranges::any_of(finder(file).jump_targets(each), [&](uint64_t target) {
+              return std::ranges::find(functions, target, &symbols::ElfSymbol::file_offset) != functions.end();
+            }))
+          leading.add(shown_function(each.name, request_.config), "");
+      }
+    }
+    // --strict refuses these (cli/run_script.cc).
     if (others.count > 0)
-      request_.diagnostics.warning(
-          "shared-code", request_.point.span,
-          fmt::format("calls of {} count as calls of `{}`: they have the same code", others.text(), pattern_.text));
+      warning("shared-code",
+              fmt::format("calls of {} count as calls of `{}`: they have the same code", others.text(), pattern_.text));
+    if (leading.count > 0)
+      warning("shared-code", fmt::format("calls of {} count as calls of `{}`: {} there and may have the same code",
+                                         leading.text(), pattern_.text, leading.count == 1 ? "it jumps" : "they jump"));
   }
 
   // Calls by way of a second base go through a thunk, into which a compiler may have copied the function.
@@ -465,10 +471,13 @@ class Binder {
     }
   }
 
-  symbols::ReturnFinder& finder(const symbols::ElfFile& file) {
+  bool reads_all(const symbols::ElfFile& file) const {
     constexpr uint64_t kSmallBytes = 1 << 20;  // decoded in a millisecond or two
-    const bool reads_all = request_.config.counts_losses || file.image().file().size_bytes <= kSmallBytes;
-    if (!finder_) finder_.emplace(file, request_.kernel.arch(), reads_all);
+    return request_.config.counts_losses || file.image().file().size_bytes <= kSmallBytes;
+  }
+
+  symbols::ReturnFinder& finder(const symbols::ElfFile& file) {
+    if (!finder_) finder_.emplace(file, request_.kernel.arch(), reads_all(file));
     return *finder_;
   }
 
@@ -513,8 +522,7 @@ class Binder {
     if (!is_in_file(symbol)) return refuse_no_code(symbol.name);
     if (may_be_data(symbol)) return refuse_unknown_size(symbol.name);
     if (!has_no_return(symbol.name)) return add_boundary(file, symbol);
-    request_.diagnostics.error("no-return", request_.point.span,
-                               "`_start` is the entry point of a program and never returns");
+    refuse("no-return", "`_start` is the entry point of a program and never returns");
   }
 
   void add_functions(const symbols::ElfFile& file) {
@@ -541,24 +549,21 @@ class Binder {
 
   void add_at_offset(const symbols::ElfFile& file, const std::vector<symbols::ElfSymbol>& found,
                      const FunctionOffset& place) {
-    const auto error = [&](std::string_view id, const std::string& message, const std::string& hint = "") {
-      request_.diagnostics.error(id, request_.point.span, message, hint);
-    };
     const symbols::ElfSymbol& symbol = found.front();
     if (found.size() > 1)
-      return error(
+      return refuse(
           "ambiguous-function",
           fmt::format("{} functions are named `{}`: an offset is in one of them", found.size(), place.function),
           pattern_.is_source_name
               ? fmt::format("name it with its parameters: {}", function_in_probe_name(pattern_, symbol.name, {}))
               : fmt::format("an address is in one of them: {:#x}", symbol.address + place.offset));
     if (&kRow == &kUretprobe)
-      return error("offset-on-return", "a uretprobe fires at the return of a function and takes no offset");
+      return refuse("offset-on-return", "a uretprobe fires at the return of a function and takes no offset");
     if (!is_in_file(symbol)) return refuse_no_code(place.function);
     if (may_be_data(symbol)) return refuse_unknown_size(place.function);
     if (symbol.size > 0 && place.offset >= symbol.size)
-      return error("offset-outside", fmt::format("`{}` is {} bytes long: offset {} is outside it", place.function,
-                                                 symbol.size, place.offset));
+      return refuse("offset-outside", fmt::format("`{}` is {} bytes long: offset {} is outside it", place.function,
+                                                  symbol.size, place.offset));
     if (!is_boundary(file, symbol, place.function, place.offset)) return;
     add(symbol.name, symbol.file_offset, place.offset);
   }
@@ -580,9 +585,8 @@ class Binder {
       const uint32_t length = arch.instruction_length(bytes.subspan(at));
       if (length == 0) return true;  // data, or an unknown instruction
       if (at + length > offset) {
-        request_.diagnostics.error("not-an-instruction", request_.point.span,
-                                   fmt::format("`{}+{}` is in the middle of an instruction", name, offset),
-                                   fmt::format("instructions begin at +{} and +{}", at, at + length));
+        refuse("not-an-instruction", fmt::format("`{}+{}` is in the middle of an instruction", name, offset),
+               fmt::format("instructions begin at +{} and +{}", at, at + length));
         return false;
       }
       at += length;
@@ -602,18 +606,16 @@ class Binder {
       return is_boundary(file, file.bytes_at(row->file_offset, offset + kLongestInstruction),
                          fmt::format("{:#x}", begin.value_or(row->file_offset)), offset);
     }
-    request_.diagnostics.error(
-        "unknown-code", request_.point.span,
-        fmt::format("neither symbols nor unwind tables of {} tell that an instruction begins at {}", path_, address),
-        "--unsafe attaches there; a probe within an instruction breaks the program");
+    refuse("unknown-code",
+           fmt::format("neither symbols nor unwind tables of {} tell that an instruction begins at {}", path_, address),
+           "--unsafe attaches there; a probe within an instruction breaks the program");
     return false;
   }
 
   void add_address(const symbols::ElfFile& file, uint64_t address, const std::string& text) {
     const auto offset = file.offset_of_address(address);
     if (!offset) {
-      request_.diagnostics.error("address-outside", request_.point.span,
-                                 fmt::format("{} has no code at {}", path_, text));
+      refuse("address-outside", fmt::format("{} has no code at {}", path_, text));
       return;
     }
     const auto symbol = file.function_at(address);
@@ -634,9 +636,8 @@ class Binder {
     if (is_function) {
       add_returns(file, *symbol);
     } else if (file.go_binary()) {
-      request_.diagnostics.error("no-such-function", request_.point.span,
-                                 fmt::format("no function of {} begins at {}", path_, text),
-                                 "a probe of a return that is not a function's breaks a Go program");
+      refuse("no-such-function", fmt::format("no function of {} begins at {}", path_, text),
+             "a probe of a return that is not a function's breaks a Go program");
     } else {
       add_at(symbol ? shown_function(symbol->name, request_.config) : text, offset);
       note_stopping(text, "no function is known to begin there");
@@ -657,11 +658,10 @@ class Binder {
     }
     const size_t count = out_.size() - before;
     if (count > 0 && !request_.is_listing)
-      request_.diagnostics.warning(
-          "inlined-copies", request_.point.span,
-          fmt::format("{} inlined cop{} of `{}` {} probed, whose first instructions a compiler may have moved", count,
-                      count == 1 ? "y" : "ies", function, count == 1 ? "is" : "are"),
-          "counts can differ from the number of calls; `noinline` in the source gives the function its own code");
+      warning("inlined-copies",
+              fmt::format("{} inlined cop{} of `{}` {} probed, whose first instructions a compiler may have moved",
+                          count, count == 1 ? "y" : "ies", function, count == 1 ? "is" : "are"),
+              "counts can differ from the number of calls; `noinline` in the source gives the function its own code");
     return count > 0;
   }
 

@@ -28,23 +28,40 @@ int other_file(int n) {
 #endif
 #endif
 
-#ifdef FOLDED  // `one` and `two` have the same code; 5 and 7 calls
-static CALLED int one(int x) {
-  for (int i = 0; i < x; i++)
+#ifdef FOLDED  // `one` and `two` have the same code; 5 and 7 calls. CALLED_ONLY and CALLS make two files of it.
+#ifndef SCOPE
+#define SCOPE static CALLED
+#endif
+#ifdef CALLS
+int one(int), two(int);
+#else
+SCOPE int one(int x) {
+  for (int i = 0; i < x; i++) {
     if (rand() == 7) puts("a");
+    if (rand() == 8) puts("b");
+    if (rand() == 9) puts("c");
+    if (rand() == 10) puts("d");
+  }
   return x * 3 + rand();
 }
-static CALLED int two(int x) {
-  for (int i = 0; i < x; i++)
+SCOPE int two(int x) {
+  for (int i = 0; i < x; i++) {
     if (rand() == 7) puts("a");
+    if (rand() == 8) puts("b");
+    if (rand() == 9) puts("c");
+    if (rand() == 10) puts("d");
+  }
   return x * 3 + rand();
 }
+#endif
+#ifndef CALLED_ONLY
 int main(void) {
   int sum = 0;
   for (int i = 0; i < 5; i++) sum += one(i);
   for (int i = 0; i < 7; i++) sum += two(i);
   return sum == 0;
 }
+#endif
 #endif
 
 #ifdef CHANGED  // the loader changes the instruction of where_is(); ends with 7 if it is right
@@ -97,7 +114,10 @@ CALLED int inner(int x) {
   __asm__ volatile("");
   return x + 1;
 }
-static void handler(int number) { inner(number); }
+static void handler(int number) {
+  inner(number);
+  __asm__ volatile("");  // a jump to inner() would look like code that the two share
+}
 CALLED int outer(int x) {
   raise(SIGUSR1);
   return x + 1;
