@@ -6,14 +6,15 @@
 //   p  the same, with texts in pages of a file that are not mapped yet
 //   u  the same, with texts in pages that another thread delivers later (userfaultfd)
 //   r  calls step() once, which calls itself COUNT times
-//   j  calls leap() COUNT times, which never returns: it jumps
-//   h  sends itself COUNT signals, whose handler calls step() on a stack of its own
+//   j  calls leap() COUNT times, which jumps and does not return
+//   h  sends itself COUNT signals, whose handler calls step(), with SIGNAL_STACK on a stack of its own
 //   f  the same as c in a child process
 //   v  the same as c in a child process that executes the program anew
 //   t  the same as c in another thread, which ends
 //   l  loads DIRECTORY/one.so, calls its one() COUNT times and unloads it; then two.so with two(), as a rule at the
-//   same address m  copies the code of tock() into new memory and calls the copy COUNT times e  executes the program
-//   anew with the words after it; there is one thread then
+//      same address
+//   m  copies the code of tock() into new memory and calls the copy COUNT times
+//   e  executes the program anew with the words after it; there is one thread then
 // The first thread ends by pthread_exit() if the DIRECTORY ends with "/.", else it waits for the others. The process
 // ends with the last thread of the plan.
 //
@@ -55,7 +56,8 @@ __attribute__((noinline, noclone)) long step(long n, const char* text, long n_by
 }
 
 __attribute__((noinline, noclone)) long leap(long n) {
-  asm volatile("" : : "r"(n) : "memory");
+  asm volatile("" : "+r"(n) : : "memory");
+  if (n < 0) return n;  // not in any plan
   siglongjmp(back, 1);
 }
 
@@ -194,8 +196,10 @@ static void leap_often(long count) {
 }
 
 static void run(const char* plan) {
+#ifdef SIGNAL_STACK
   stack_t stack = {.ss_sp = malloc(1 << 16), .ss_size = 1 << 16};
   sigaltstack(&stack, 0);
+#endif
   while (*plan != '\0') {
     const char word = *plan;
     char* end = NULL;
