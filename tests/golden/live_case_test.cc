@@ -42,7 +42,7 @@ TEST(LiveCase, ExitStatusIsJudged) {
 
 TEST(LiveCase, ErrorsNameTheLine) {
   EXPECT_THAT(error_of("// expects: x\n"),
-              HasSubstr("x.bt:1: unknown key `expects`; known: args, check, command, ends, exit, "));
+              HasSubstr("x.bt:1: unknown key `expects`; known: alone, args, check, command, ends, exit, "));
   EXPECT_THAT(error_of("// expect: x\n// reject: (\n"), HasSubstr("x.bt:2: `reject:` "));
   EXPECT_EQ(error_of("// expect: x\n// seconds: soon\n"), "x.bt:2: `seconds:` must be a number");
   EXPECT_EQ(error_of("// expect: x\n// ends: never\n"), "x.bt:2: `ends:` must be `itself`");

@@ -2,26 +2,40 @@
 //
 //   golden_runner --all               all of tests/golden, language, live and scripts, from the repository's root
 //   golden_runner --simulated         tests/golden and tests/language on the simulator alone
-//   golden_runner PATH...             files, or folders of them
-//   golden_runner --emulated PATH...  in an emulator: live tests have four times their time limits
-//   golden_runner --bless [PATH...]   rewrites the goldens' expectations with what comes out now
+//   golden_runner PLACE...            files, folders of them, or words: `maps` is each test with it in its path
+//   golden_runner --list [PLACE...]   prints which tests these are
+//   golden_runner --jobs N            how many run at once (default: CPUs); those with an `alone:` line run after the
+//   others golden_runner --emulated PLACE... in an emulator: live tests have four times their time limits golden_runner
+//   --bless [PLACE...]  rewrites the goldens' expectations with what comes out now
 //
 // Each golden runs in the simulator, and, where nothing has to be fired, again on this kernel through build/espy.
+#include <fcntl.h>
 #include <fmt/format.h>
+#include <poll.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <atomic>
+#include <charconv>
 #include <csignal>
 #include <cstdio>
 #include <filesystem>
 #include <fstream>
+#include <functional>
+#include <new>
 #include <string>
 #include <string_view>
+#include <thread>
 #include <vector>
 
+#include "base/fd.h"
 #include "golden/support/child.h"
 #include "golden/support/execute.h"
 #include "golden/support/live.h"
+#include "golden/support/live_case.h"
 #include "load/machine.h"
 
 namespace espy::golden {
@@ -51,21 +65,50 @@ void show(Totals& totals, const std::string& name, const Judgement& judgement) {
   std::fflush(stdout);
 }
 
+constexpr const char* kFolders[] = {"tests/golden", "tests/language", "tests/live", "tests/scripts"};
+
 // Scripts below a folder `parts` are imported by others.
 bool is_part(const fs::path& path) { return std::ranges::find(path, "parts") != path.end(); }
 
+void find_cases(const std::string& folder, std::vector<std::string>& out) {
+  for (const fs::directory_entry& entry : fs::recursive_directory_iterator(folder))
+    if (entry.path().extension() == ".bt" && !is_part(entry.path())) out.push_back(entry.path().string());
+}
+
+// The files of these places, sorted. A place that is neither a file nor a folder is a word in paths; one that is in
+// none is taken for a file.
 std::vector<std::string> find_cases(const std::vector<std::string>& places) {
-  std::vector<std::string> out;
+  std::vector<std::string> out, all;
   for (const std::string& place : places) {
-    if (!fs::is_directory(place)) {
-      out.push_back(place);
+    if (fs::is_directory(place)) {
+      find_cases(place, out);
       continue;
     }
-    for (const fs::directory_entry& entry : fs::recursive_directory_iterator(place))
-      if (entry.path().extension() == ".bt" && !is_part(entry.path())) out.push_back(entry.path().string());
+    const size_t before = out.size();
+    if (!fs::exists(place)) {
+      if (all.empty())
+        for (const char* folder : kFolders) find_cases(folder, all);
+      std::ranges::copy_if(all, std::back_inserter(out),
+                           [&](const auto& each) { return each.find(place) != each.npos; });
+    }
+    if (out.size() == before) out.push_back(place);
   }
   std::ranges::sort(out);
+  const auto rest = std::ranges::unique(out);
+  out.erase(rest.begin(), rest.end());
   return out;
+}
+
+bool is_live(const std::string& path) {
+  return path.find("tests/live/") != path.npos || path.find("tests/scripts/") != path.npos;
+}
+
+// Whether others must not run beside it.
+bool is_alone(const std::string& path) {
+  if (!is_live(path)) return false;
+  const auto text = read_file(path);
+  const auto c = text ? parse_live_case(path, *text) : fail("");
+  return c && !c->alone.empty();
 }
 
 std::string why_not_live() {
@@ -74,25 +117,110 @@ std::string why_not_live() {
   return "";
 }
 
-void run_golden(const std::string& path, const Places& places, bool bless, Totals& totals) {
-  if (path.find("tests/live/") != std::string::npos || path.find("tests/scripts/") != std::string::npos) {
-    if (!bless) show(totals, path, run_live_test(path, places));
+using Show = std::function<void(const std::string& name, const Judgement& judgement)>;
+
+void run_test(const std::string& path, const Places& places, bool bless, const Show& show) {
+  if (is_live(path)) {
+    if (!bless) show(path, run_live_test(path, places));
     return;
   }
-  if (path.find("tests/language/") != std::string::npos) {
-    show(totals, path, run_script_tests(path, places, false));
-    if (!places.is_simulated) show(totals, path + " (live)", run_script_tests(path, places, true));
+  if (path.find("tests/language/") != path.npos) {
+    show(path, run_script_tests(path, places, false));
+    if (!places.is_simulated) show(path + " (live)", run_script_tests(path, places, true));
     return;
   }
   auto c = read_case(path);
-  if (!c) return show(totals, path, {Verdict::kFailed, c.error().message});
+  if (!c) return show(path, {Verdict::kFailed, c.error().message});
   const Judgement judgement = run_simulated(*c, places, bless);
-  show(totals, path, judgement);
+  show(path, judgement);
   if (bless) {
     if (judgement.verdict == Verdict::kPassed) std::ofstream(path) << write_case(*c);
   } else if (c->runs_live() && !places.is_simulated) {
-    show(totals, path + " (live)", run_live(*c, places));
+    show(path + " (live)", run_live(*c, places));
   }
+}
+
+// What a worker writes into its pipe for each judgement, before the name and the text.
+struct Report {
+  Verdict verdict;
+  uint32_t name_bytes, text_bytes;
+};
+
+// A process that takes the next of the tests until there is none. It ends when this process does.
+struct Worker {
+  pid_t pid = 0;
+  OwnedFd reports;
+  std::string unread;
+};
+
+Worker start_worker(const std::vector<std::string>& tests, std::atomic<uint32_t>& next, const Places& places) {
+  int ends[2] = {-1, -1};
+  if (::pipe2(ends, O_CLOEXEC) != 0) std::abort();
+  OwnedFd reading(ends[0]), writing(ends[1]);
+  std::fflush(nullptr);
+  const pid_t pid = ::fork();
+  if (pid != 0) return {pid, std::move(reading), ""};
+  ::prctl(PR_SET_PDEATHSIG, SIGTERM);
+  own_descendants();
+  for (uint32_t i = next++; i < tests.size(); i = next++)
+    run_test(tests[i], places, false, [&](const std::string& name, const Judgement& judgement) {
+      const Report report = {judgement.verdict, static_cast<uint32_t>(name.size()),
+                             static_cast<uint32_t>(judgement.text.size())};
+      const std::string bytes =
+          std::string(reinterpret_cast<const char*>(&report), sizeof(report)) + name + judgement.text;
+      if (!write_all(writing.get(), bytes)) ::_exit(1);
+    });
+  end_descendants();
+  ::_exit(0);
+}
+
+// Shows the whole reports of `unread`, and removes them.
+void take_reports(std::string& unread, const Show& show) {
+  Report report = {};
+  while (unread.size() >= sizeof(report)) {
+    unread.copy(reinterpret_cast<char*>(&report), sizeof(report));
+    const size_t size = sizeof(report) + report.name_bytes + report.text_bytes;
+    if (unread.size() < size) return;
+    show(unread.substr(sizeof(report), report.name_bytes),
+         {report.verdict, unread.substr(sizeof(report) + report.name_bytes, report.text_bytes)});
+    unread.erase(0, size);
+  }
+}
+
+void run_at_once(const std::vector<std::string>& tests, uint32_t jobs, const Places& places, const Show& show) {
+  void* shared =
+      ::mmap(nullptr, sizeof(std::atomic<uint32_t>), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+  if (shared == MAP_FAILED) std::abort();
+  auto* next = new (shared) std::atomic<uint32_t>(0);
+  own_descendants();
+  const OwnedFd end_signals = open_end_signals();
+  std::vector<Worker> workers;
+  while (workers.size() < std::min<size_t>(jobs, tests.size())) workers.push_back(start_worker(tests, *next, places));
+  while (!workers.empty()) {
+    std::vector<pollfd> waiting;
+    for (const Worker& worker : workers) waiting.push_back({worker.reports.get(), POLLIN, 0});
+    waiting.push_back({end_signals.get(), POLLIN, 0});
+    ::poll(waiting.data(), waiting.size(), -1);
+    if (waiting.back().revents != 0) end_by(end_signals);
+    for (size_t i = workers.size(); i-- > 0;) {
+      if (waiting[i].revents == 0) continue;
+      Worker& worker = workers[i];
+      char bytes[1 << 16];
+      const ssize_t size = ::read(worker.reports.get(), bytes, sizeof(bytes));
+      if (size > 0) {
+        worker.unread.append(bytes, static_cast<size_t>(size));
+        take_reports(worker.unread, show);
+        continue;
+      }
+      int status = 0;
+      ::waitpid(worker.pid, &status, 0);
+      if (status != 0) show("a process that runs tests", {Verdict::kFailed, fmt::format("it ended: {:#x}\n", status)});
+      workers.erase(workers.begin() + static_cast<std::ptrdiff_t>(i));
+    }
+  }
+  if (*next < tests.size())
+    show("golden_runner", {Verdict::kFailed, fmt::format("{} tests were not run\n", tests.size() - *next)});
+  ::munmap(shared, sizeof(*next));
 }
 
 // The shell programs of live tests do not quote $ESPY and $BIN. Symbolic links give a directory whose path has other
@@ -124,9 +252,11 @@ class PlainPaths {
 
 int run(const std::vector<std::string>& arguments) {
   std::signal(SIGHUP, SIG_DFL);  // nohup ignores it, and so would all programs here
-  bool bless = false, all = false, is_simulated = false, is_emulated = false;
+  bool bless = false, all = false, is_simulated = false, is_emulated = false, is_list = false;
+  uint32_t jobs = std::max(1u, std::thread::hardware_concurrency());
   std::vector<std::string> paths;
-  for (const std::string& argument : arguments) {
+  for (size_t i = 0; i < arguments.size(); ++i) {
+    const std::string& argument = arguments[i];
     if (argument == "--bless") {
       bless = true;
     } else if (argument == "--all") {
@@ -135,13 +265,30 @@ int run(const std::vector<std::string>& arguments) {
       is_simulated = true;
     } else if (argument == "--emulated") {
       is_emulated = true;
+    } else if (argument == "--list") {
+      is_list = true;
+    } else if (argument == "--jobs" && i + 1 < arguments.size()) {
+      const std::string& text = arguments[++i];
+      const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), jobs);
+      if (error != std::errc() || end != text.data() + text.size() || jobs == 0) {
+        fmt::print(stderr, "golden_runner: --jobs takes a number from 1 on, not `{}`\n", text);
+        return 2;
+      }
+    } else if (argument.starts_with("-")) {
+      fmt::print(stderr, "golden_runner: unknown option {}\n", argument);
+      return 2;
     } else {
       paths.push_back(argument);
     }
   }
   if (paths.empty()) paths = {"tests/golden"};
-  if (all) paths = {"tests/golden", "tests/language", "tests/live", "tests/scripts"};
+  if (all) paths = {std::begin(kFolders), std::end(kFolders)};
   if (is_simulated) paths = {"tests/golden", "tests/language"};
+  const std::vector<std::string> tests = find_cases(paths);
+  if (is_list) {
+    for (const std::string& test : tests) fmt::print("{}\n", test);
+    return 0;
+  }
   Places places;
   PlainPaths plain;
   places.root = plain.of(fs::current_path().string());
@@ -150,10 +297,18 @@ int run(const std::vector<std::string>& arguments) {
   places.is_simulated = is_simulated;
   places.is_emulated = is_emulated;
   places.no_live = fs::exists(places.espy) ? why_not_live() : "there is no " + places.espy;
-  own_descendants();
   Totals totals;
-  for (const std::string& path : find_cases(paths)) run_golden(path, places, bless, totals);
-  end_descendants();
+  const Show add = [&](const std::string& name, const Judgement& judgement) { show(totals, name, judgement); };
+  if (bless) {
+    own_descendants();
+    for (const std::string& path : tests) run_test(path, places, true, add);
+    end_descendants();
+  } else {
+    std::vector<std::string> together, alone;
+    for (const std::string& path : tests) (is_alone(path) ? alone : together).push_back(path);
+    run_at_once(together, jobs, places, add);
+    run_at_once(alone, 1, places, add);
+  }
   fmt::print("{} passed, {} failed, {} skipped\n", totals.passed, totals.failed, totals.skipped);
   return totals.failed == 0 ? 0 : 1;
 }

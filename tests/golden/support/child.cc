@@ -113,6 +113,15 @@ void end_descendants() {
   }
 }
 
+OwnedFd open_end_signals() { return OwnedFd(::signalfd(-1, &kEnds, SFD_CLOEXEC)); }
+
+void end_by(const OwnedFd& signals) {
+  signalfd_siginfo info = {};
+  const bool is_read = ::read(signals.get(), &info, sizeof(info)) == sizeof(info);
+  end_descendants();
+  die_of(is_read ? static_cast<int>(info.ssi_signo) : SIGTERM);
+}
+
 Outcome run_child(const std::function<int()>& body, uint32_t timeout_ms) {
   const OwnedFd out = new_file("stdout"), err = new_file("stderr");
   std::fflush(nullptr);

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "base/fd.h"
 #include "base/result.h"
 
 namespace espy::golden {
@@ -22,6 +23,11 @@ struct Outcome {
 // first.
 void own_descendants();
 void end_descendants();  // kills them, and waits until they are gone
+
+// A descriptor that can be read once SIGINT, SIGTERM or SIGHUP wants this process to end. After own_descendants().
+OwnedFd open_end_signals();
+// Reads it, ends all descendants, and ends this process by that signal.
+[[noreturn]] void end_by(const OwnedFd& signals);
 
 // Runs `body` in a child and exits with what it gives.
 Outcome run_child(const std::function<int()>& body, uint32_t timeout_ms);

@@ -12,21 +12,14 @@ namespace espy::golden {
 
 namespace {
 
-constexpr HeaderKey kKeys[] = {{"workload"},
-                               {"until"},
-                               {"args"},
-                               {"target"},
-                               {"command"},
-                               {"peer"},
-                               {"run"},
-                               {"needs"},
-                               {"ends"},
-                               {"seconds"},
-                               {"exit"},
-                               {"expect", true},
-                               {"expect stderr", true},
-                               {"reject", true},
-                               {"reject stderr", true},
+constexpr HeaderKey kKeys[] = {{"workload"},     {"until"},
+                               {"args"},         {"target"},
+                               {"command"},      {"peer"},
+                               {"run"},          {"needs"},
+                               {"ends"},         {"seconds"},
+                               {"alone"},        {"exit"},
+                               {"expect", true}, {"expect stderr", true},
+                               {"reject", true}, {"reject stderr", true},
                                {"check", true}};
 
 // wait_until COMMAND DESCRIPTION: repeats COMMAND until it succeeds or the tracer has ended. The deadline is for the
@@ -67,6 +60,7 @@ Status set_value(LiveCase& out, const std::string& path, const HeaderLine& line)
   }
   if (key == "run") out.run = line.value;
   if (key == "needs") out.needs = line.value;
+  if (key == "alone") out.alone = line.value;
   if (key == "ends") {
     if (line.value != "itself") return fail_at(path, line.line_number, "`ends:` must be `itself`");
     out.ends_itself = true;

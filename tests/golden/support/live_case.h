@@ -14,6 +14,7 @@
 //   // needs: test -x /bin/bash      if it fails, the test is skipped
 //   // exit: 1                       espy's exit status, if not 0
 //   // peer: numbers differ         for tests/judges/compare; ignored here
+//   // alone: it hides /tmp          why no other test may run beside it
 //   // seconds: 5                    time limit, if not 30; then all processes of the test are killed
 //
 // $ESPY is the program, $FILE the test, $BIN the directory of the tests' programs, $SCRATCH a directory for this run
@@ -39,7 +40,7 @@ struct Demand {
 };
 
 struct LiveCase {
-  std::string workload, until, arguments = "$FILE", target, command, run, needs;
+  std::string workload, until, arguments = "$FILE", target, command, run, needs, alone;
   bool ends_itself = false;
   int exit_status = 0;
   uint32_t timeout_ms = 30'000;
