@@ -276,46 +276,12 @@ namespace {
 
 constexpr uint32_t kSeenProcesses = 4 * 1024;
 
-// The id, in the tracer's pid namespace, of a process in a namespace below it. A process has an id in each namespace
-// from the initial one to its own (struct pid), of which the helper compares the last only.
-ValueId id_from_outside(Lowering& lowering, const spec::PidNamespace& own) {
-  constexpr uint32_t kLevels = 4;    // between the two namespaces
-  constexpr int64_t kUpidShift = 4;  // log2(sizeof(struct upid))
-  ir::Builder& ir = lowering.ir();
-  const auto offset = [&](std::string_view tag, std::string_view member) {
-    return member_offset(lowering.kernel(), lowering.types(), tag, member);
-  };
-  const int64_t level = offset("pid", "level"), numbers = offset("pid", "numbers"), number = offset("upid", "nr"),
-                space = offset("upid", "ns"), common = offset("pid_namespace", "ns"),
-                inode = offset("ns_common", "inum");
-  if (std::min({level, numbers, number, space, common, inode}) < 0) return ir.constant(0);
-  const auto read = [&](ValueId base, int64_t at, uint8_t size_bytes) {
-    return lowering.read_scalar(base, at, size_bytes, false, types::AddressSpace::kKernel);
-  };
-  const ValueId out = lowering.memory(8, "outer_pid");
-  ir.store(8, out, ir.constant(0));
-  const ValueId ids = lowering.current_task_field({"group_leader", "thread_pid"});
-  const ValueId depth = read(ids, level, 4);
-  for (uint32_t i = 1; i <= kLevels; ++i) {
-    lowering.when(Condition::uge, depth, ir.constant(i), [&] {
-      const ValueId row = ir.binary(Op::k_shl, ir.binary(Op::k_sub, depth, int64_t{i}), kUpidShift);
-      const ValueId entry = ir.binary(Op::k_add, ir.binary(Op::k_add, ids, row), numbers);
-      lowering.when(Condition::eq, read(read(entry, space, 8), common + inode, 4),
-                    ir.constant(static_cast<int64_t>(own.inode)), [&] { ir.store(8, out, read(entry, number, 4)); });
-    });
-  }
-  return ir.load(8, out);
-}
-
 }  // namespace
 
 ValueId process_in_proc(Lowering& lowering) {
   const auto& own = lowering.checked().config.pid_namespace;
   if (!own || !own->numbers_proc) return lower::current_process(lowering.ir());
-  const ValueId id = lowering.ir().load(4, lower::ids_in(lowering.ir(), *own), 4);
-  return lowering.select(
-      Condition::ne, id, lowering.ir().constant(0), [&] { return id; },
-      [&] { return id_from_outside(lowering, *own); });
+  return lower::own_id(lowering.ir(), lowering.types(), lowering.kernel(), *own, true);
 }
 
 ValueId seen_map(Lowering& lowering, std::string_view name, uint32_t key_bytes, uint32_t max_entries) {

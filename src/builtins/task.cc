@@ -53,7 +53,7 @@ TypeId check_current(Checker& checker, const CallSite& call) {
 // ---- pid, tid: in the pid namespace of espy -------------------------------------------------------------------------
 //
 // The helper returns the ids of the initial namespace. In a container, the user expects the ids that `ps` shows there.
-// A process outside of the namespace of espy has no id in it and is shown as 0.
+// A process outside of espy's namespace and the namespaces below it has no id there and is shown as 0.
 
 using OwnNamespace = std::optional<spec::PidNamespace>;
 
@@ -96,7 +96,7 @@ Operand id_in(Lowering& lowering, const OwnNamespace& own, bool is_process, bool
     if (!offset) return half(lowering, ir.call(Helper::get_current_pid_tgid, {}), is_process);
     return uint32_operand(lowering, ir.load(4, ir.call(Helper::get_current_task_btf, {}), *offset));
   }
-  return uint32_operand(lowering, ir.load(4, lower::ids_in(ir, *own), is_process ? 4 : 0));
+  return uint32_operand(lowering, lower::own_id(ir, lowering.types(), lowering.kernel(), *own, is_process));
 }
 
 template <bool kIsProcess>
@@ -338,8 +338,15 @@ ValueId is_in_processes(Lowering& lowering, ValueId task, int64_t only) {
   const TypeId type = lowering.kernel().find_struct(lowering.types(), "task_struct");
   const ValueId process = task.valid() ? ir.unary(Op::k_zext32, kernel_member(lowering, task, type, {"tgid"}).value)
                                        : lower::current_process(ir);
-  const ValueId numbered = space && !task.valid() ? ir.load(4, lower::ids_in(ir, *space), 4) : process;
-  const ValueId is_only = ir.binary(Op::k_eq, numbered, only);
+  const ValueId numbered =
+      space && !task.valid() ? lower::own_id(ir, lowering.types(), lowering.kernel(), *space, true) : process;
+  ValueId is_only = ir.binary(Op::k_eq, numbered, only);
+  if (const auto& start = lowering.checked().config.process_start) {
+    const ValueId started = task.valid() ? kernel_member(lowering, task, type, {"group_leader", "start_boottime"}).value
+                                         : lowering.current_task_field({"group_leader", "start_boottime"});
+    const ValueId later = ir.binary(Op::k_sub, started, static_cast<int64_t>(start->earliest_ns));
+    is_only = ir.binary(Op::k_and, is_only, ir.binary(Op::k_ult, later, static_cast<int64_t>(start->precision_ns)));
+  }
   if (!lowering.program().following.processes.valid()) return is_only;
   return ir.binary(Op::k_or, is_only, is_started(lowering, process));
 }

@@ -15,6 +15,7 @@
 #include <cstdlib>
 #include <cstring>
 
+#include "base/clock.h"
 #include "base/fd.h"
 #include "base/printable.h"
 #include "base/strings.h"
@@ -108,6 +109,15 @@ std::vector<std::string> own_variables() {
 
 }  // namespace
 
+void find_process_start(spec::Config& config, uint32_t pid) {
+  if (config.pid_namespace && !config.pid_namespace->numbers_proc) return;
+  const auto ticks = kernel::start_ticks(pid);
+  if (!ticks) return;
+  const uint64_t tick_ns = kNsPerSecond / static_cast<uint64_t>(::sysconf(_SC_CLK_TCK));
+  config.process_start =
+      spec::ProcessStart{*ticks * tick_ns - static_cast<uint64_t>(time_namespace_offset_ns(CLOCK_BOOTTIME)), tick_ns};
+}
+
 std::unique_ptr<Environment> make_environment(const Options& options, std::unique_ptr<load::Machine> machine,
                                               std::unique_ptr<kernel::Kernel> kernel) {
   auto environment = std::make_unique<Environment>(Environment{make_registry(),
@@ -119,6 +129,7 @@ std::unique_ptr<Environment> make_environment(const Options& options, std::uniqu
                                                                {},
                                                                options.config});
   environment->config.pid_namespace = find_pid_namespace();
+  if (environment->config.pid) find_process_start(environment->config, *environment->config.pid);
   environment->tool = options.tool;
   connect_btf(*environment);
   check::read_environment(

@@ -1,6 +1,7 @@
 // What most commands need: the machine, the kernel, the registry, the texts of scripts and headers.
 #pragma once
 
+#include <cstdint>
 #include <memory>
 #include <optional>
 #include <string>
@@ -58,6 +59,8 @@ Status require_privileges();
 bool is_administrator();
 // Returns whether this process is in another PID namespace than the first, as in a container.
 bool has_own_pid_namespace();
+// Sets when the process of only_process() started, if /proc has it by this number.
+void find_process_start(spec::Config& config, uint32_t pid);
 // Returns whether tracefs can be read.
 bool can_read_tracefs();
 

@@ -249,6 +249,7 @@ Result<std::optional<runtime::Child>> start_child(const Options& options, const 
   runtime::Child child = TRY(runtime::Child::start(*options.child_command, user));
   config.has_child = true;
   config.child_pid = child.pid();
+  if (config.follows) find_process_start(config, config.child_pid);
   return std::optional(std::move(child));
 }
 

@@ -17,6 +17,8 @@ namespace espy::kernel {
 
 namespace {
 
+constexpr size_t kStartTime = 19;  // fields of /proc/PID/stat after the name
+
 uint64_t ticks_since_start() {
   timespec now = {};
   ::clock_gettime(CLOCK_BOOTTIME, &now);
@@ -25,8 +27,17 @@ uint64_t ticks_since_start() {
 
 }  // namespace
 
+std::optional<uint64_t> start_ticks(uint32_t pid) {
+  const auto stat = read_file(proc_path(pid, "stat"));
+  const size_t end = stat ? stat->rfind(") ") : std::string::npos;
+  if (end == std::string::npos) return std::nullopt;
+  const auto fields = split(std::string_view(*stat).substr(end + 2), ' ');
+  const auto ticks = fields.size() > kStartTime ? parse_int(fields[kStartTime]) : std::nullopt;
+  return ticks ? std::optional(static_cast<uint64_t>(*ticks)) : std::nullopt;
+}
+
 std::optional<ProcessTime> parse_process_time(std::string_view stat) {
-  constexpr size_t kUserTime = 11, kSystemTime = 12, kStartTime = 19, kMemory = 20;  // fields after the name
+  constexpr size_t kUserTime = 11, kSystemTime = 12, kMemory = 20;  // fields after the name
   // The name is in parentheses, and may contain any.
   const size_t end = stat.rfind(") ");
   if (end == stat.npos) return std::nullopt;

@@ -17,6 +17,10 @@ struct ProcessTime {
 // memory.
 std::optional<ProcessTime> parse_process_time(std::string_view stat);
 
+// Returns when the process with that number in /proc started, in 1 / sysconf(_SC_CLK_TCK) s of CLOCK_BOOTTIME, as
+// clock_gettime(2) has it; nullopt if there is none.
+std::optional<uint64_t> start_ticks(uint32_t pid);
+
 struct ProcessParent {
   uint32_t parent = 0;     // 0: none
   bool is_zombie = false;  // it has ended, and its parent has not waited for it

@@ -49,7 +49,7 @@ void count_caller(ir::Builder& ir, const ModuleContext& module, ProgramId id, Va
   const uint32_t table = module.program.gates.caller_table(id);
   if (table == 0) return;
   const auto& space = module.checked.config.pid_namespace;
-  const ValueId process = space ? ir.load(4, ids_in(ir, *space), 4) : current_process(ir);
+  const ValueId process = space ? own_id(ir, module.types, module.kernel, *space, true) : current_process(ir);
   const ValueId slot = ir.binary(Op::k_and, cpu, module.cpu_slots() - 1);
   const ValueId of_cpu = ir.binary(Op::k_add, ir.map_value(module.program.globals, table),
                                    ir.binary(Op::k_shl, slot, std::countr_zero(kCpuBytes)));

@@ -12,6 +12,7 @@
 
 #include <algorithm>
 #include <functional>
+#include <optional>
 #include <string>
 
 #include "lower/control.h"
@@ -37,6 +38,54 @@ ValueId key_of(Builder& ir, ValueId process) {
   return key;
 }
 
+// nullopt if the kernel's BTF has no such member.
+std::optional<int64_t> offset_of(types::Types& types, kernel::Kernel& kernel, std::string_view struct_name,
+                                 std::string_view name) {
+  const TypeId type = kernel.find_struct(types, std::string(struct_name));
+  if (!type.valid()) return std::nullopt;
+  kernel.complete(types, type);
+  const auto found = types::find_member(types, type, name);
+  return found ? std::optional<int64_t>(found->offset_bits / 8) : std::nullopt;
+}
+
+// Reads 4 or 8 bytes of the kernel's memory. `type` is the struct at `base`.
+ValueId read(Builder& ir, types::Types& types, kernel::Kernel& kernel, ValueId base, int64_t offset_bytes,
+             std::string_view struct_name, uint8_t size_bytes) {
+  const TypeId type = kernel.find_struct(types, std::string(struct_name));
+  const auto location = type.valid() ? kernel.btf_location(types, type) : std::nullopt;
+  if (!kernel.has(Feature::kProbeReadKernel) && kernel.has(Feature::kRdonlyCastTyped) && location) {
+    const ValueId typed = ir.kfunc(*kernel.kfunc_id("bpf_rdonly_cast"), {base, ir.constant(location->btf_id)}, true);
+    return ir.load(size_bytes, typed, offset_bytes);
+  }
+  const ValueId copy = ir.slot(ir.add_slot(8, 8, "member"));
+  ir.call(Helper::probe_read_kernel, {copy, ir.constant(size_bytes), ir.binary(Op::k_add, base, offset_bytes)});
+  return ir.load(size_bytes, copy);
+}
+
+// A member of 4 or 8 bytes of the struct at `base`. Uses a plain load if lockdown disables the helper that copies.
+ValueId read_member(Builder& ir, types::Types& types, kernel::Kernel& kernel, ValueId base,
+                    std::string_view struct_name, std::string_view name, uint8_t size_bytes) {
+  return read(ir, types, kernel, base, offset_of(types, kernel, struct_name, name).value_or(0), struct_name,
+              size_bytes);
+}
+
+// Branches to `same` if the current process started when the wanted one did, else to `other`.
+void compare_start(Builder& ir, ModuleContext& module, const spec::ProcessStart& start, BlockId same, BlockId other) {
+  const auto leader_at = offset_of(module.types, module.kernel, "task_struct", "group_leader");
+  const auto start_at = offset_of(module.types, module.kernel, "task_struct", "start_boottime");
+  if (!leader_at || !start_at) return ir.jump(same);
+  ValueId started;
+  if (module.kernel.has(Feature::kGetCurrentTaskBtf)) {
+    started = ir.load(8, ir.load(8, ir.call(Helper::get_current_task_btf, {}), *leader_at), *start_at);
+  } else {
+    const ValueId leader =
+        read(ir, module.types, module.kernel, ir.call(Helper::get_current_task, {}), *leader_at, "task_struct", 8);
+    started = read(ir, module.types, module.kernel, leader, *start_at, "task_struct", 8);
+  }
+  const ValueId later = ir.binary(Op::k_sub, started, ir.constant(static_cast<int64_t>(start.earliest_ns)));
+  ir.branch(Condition::ult, later, ir.constant(static_cast<int64_t>(start.precision_ns)), same, other);
+}
+
 // Adds a program on a raw tracepoint; `body` writes it.
 class Follower {
  public:
@@ -55,20 +104,8 @@ class Follower {
   ValueId map() { return ir_.map(module_.program.following.processes); }
   ValueId argument(uint32_t index) { return ir_.load(8, ir_.context(), index * 8); }
 
-  // A member of 4 or 8 bytes of the struct at `base`. Uses a plain load if lockdown disables the helper that copies.
   ValueId member(ValueId base, std::string_view struct_name, std::string_view name, uint8_t size_bytes) {
-    const TypeId type = module_.complete(module_.kernel.find_struct(module_.types, std::string(struct_name)));
-    const auto found = types::find_member(module_.types, type, name);
-    const auto location = module_.kernel.btf_location(module_.types, type);
-    if (!module_.kernel.has(Feature::kProbeReadKernel) && module_.kernel.has(Feature::kRdonlyCastTyped) && location) {
-      const ValueId typed =
-          ir_.kfunc(*module_.kernel.kfunc_id("bpf_rdonly_cast"), {base, ir_.constant(location->btf_id)}, true);
-      return ir_.load(size_bytes, typed, found ? found->offset_bits / 8 : 0);
-    }
-    const ValueId copy = ir_.slot(ir_.add_slot(8, 8, std::string(name)));
-    const ValueId address = ir_.binary(Op::k_add, base, found ? found->offset_bits / 8 : 0);
-    ir_.call(Helper::probe_read_kernel, {copy, ir_.constant(size_bytes), address});
-    return ir_.load(size_bytes, copy);
+    return read_member(ir_, module_.types, module_.kernel, base, struct_name, name, size_bytes);
   }
 
   void count_loss(program::LossKind kind, std::string_view what) { module_.count_loss(ir_, program_, kind, what); }
@@ -84,36 +121,74 @@ class Follower {
 
 ValueId current_process(Builder& ir) { return ir.binary(Op::k_shr, ir.call(Helper::get_current_pid_tgid, {}), 32); }
 
-ValueId ids_in(Builder& ir, const spec::PidNamespace& space) {
+// A task has an id in each namespace from the initial one to its own (struct pid), of which the helper compares the
+// last only.
+ValueId own_id(Builder& ir, types::Types& types, kernel::Kernel& kernel, const spec::PidNamespace& space,
+               bool is_process) {
+  constexpr int64_t kMostLevels = 32;  // MAX_PID_NS_LEVEL in include/linux/pid_namespace.h
   const ValueId ids = ir.slot(ir.add_slot(8, 8, "ids"));
   ir.call(Helper::get_ns_current_pid_tgid, {ir.constant(static_cast<int64_t>(space.device)),
                                             ir.constant(static_cast<int64_t>(space.inode)), ids, ir.constant(8)});
-  return ids;
+  const ValueId direct = ir.load(4, ids, is_process ? 4 : 0);
+  const auto numbers = offset_of(types, kernel, "pid", "numbers"), number = offset_of(types, kernel, "upid", "nr"),
+             of_upid = offset_of(types, kernel, "upid", "ns"), common = offset_of(types, kernel, "pid_namespace", "ns"),
+             inode = offset_of(types, kernel, "ns_common", "inum"), level = offset_of(types, kernel, "pid", "level");
+  if (!numbers || !number || !of_upid || !common || !inode || !level) return direct;
+  const int64_t upid_bytes = types[kernel.find_struct(types, "upid")].size_bytes;
+  const ValueId out = ir.slot(ir.add_variable("own_id"));
+  ir.store(8, out, direct);
+  when(ir, Condition::eq, direct, ir.constant(0), [&] {
+    ValueId task = ir.call(Helper::get_current_task, {});
+    if (is_process) task = read_member(ir, types, kernel, task, "task_struct", "group_leader", 8);
+    const ValueId pid = read_member(ir, types, kernel, task, "task_struct", "thread_pid", 8);
+    const ValueId depth = read(ir, types, kernel, pid, *level, "pid", 4);
+    ir.count_up(kMostLevels, [&](ValueId index, BlockId done) {
+      const BlockId look = ir.add_block("look"), found = ir.add_block("found"), next = ir.add_block("next");
+      ir.branch(Condition::ult, index, depth, look, done);
+      ir.enter(look);
+      const ValueId entry =
+          ir.binary(Op::k_add, pid, ir.binary(Op::k_add, ir.binary(Op::k_mul, index, upid_bytes), *numbers));
+      const ValueId outer = read(ir, types, kernel, entry, *of_upid, "upid", 8);
+      const ValueId its_inode = read(ir, types, kernel, outer, *common + *inode, "pid_namespace", 4);
+      ir.branch(Condition::eq, its_inode, ir.constant(static_cast<int64_t>(space.inode)), found, next);
+      ir.enter(found);
+      ir.store(8, out, read(ir, types, kernel, entry, *number, "upid", 4));
+      ir.jump(done);
+      ir.enter(next);
+    });
+  });
+  return ir.load(8, out);
 }
 
 // The helper returns 1 for the tasks of the group in the map, and of all groups below it; it takes 10 ns, where
 // bpf_get_current_ancestor_cgroup_id() takes 27.
-void skip_other_tasks(Builder& ir, const ModuleContext& module) {
+void skip_other_tasks(Builder& ir, ModuleContext& module) {
   if (const MapId group = module.program.cgroup; group.valid())
     end_program_if(ir, Condition::ne, ir.call(Helper::current_task_under_cgroup, {ir.map(group), ir.constant(0)}), 1);
   skip_other_processes(ir, module);
 }
 
-void skip_other_processes(Builder& ir, const ModuleContext& module) {
+// Another process can have got the number since the wanted one ended.
+void skip_other_processes(Builder& ir, ModuleContext& module) {
   const spec::Config& config = module.checked.config;
   const auto only = config.only_process();
   if (!only) return;
   const BlockId other = ir.add_block("other_process");
   const BlockId same = ir.add_block("same_process");
-  const ValueId id = config.pid_namespace ? ir.load(4, ids_in(ir, *config.pid_namespace), 4) : current_process(ir);
-  if (const MapId started = module.program.following.processes; started.valid()) {
-    const BlockId maybe = ir.add_block("maybe_started");
-    ir.branch(Condition::eq, id, *only, same, maybe);
+  const MapId started = module.program.following.processes;
+  const BlockId maybe = started.valid() ? ir.add_block("maybe_started") : other;
+  const BlockId numbered = config.process_start ? ir.add_block("same_number") : same;
+  const ValueId id =
+      config.pid_namespace ? own_id(ir, module.types, module.kernel, *config.pid_namespace, true) : current_process(ir);
+  ir.branch(Condition::eq, id, *only, numbered, maybe);
+  if (config.process_start) {
+    ir.enter(numbered);
+    compare_start(ir, module, *config.process_start, same, maybe);
+  }
+  if (started.valid()) {
     ir.enter(maybe);
     const ValueId found = ir.call(Helper::map_lookup_elem, {ir.map(started), key_of(ir, current_process(ir))});
     ir.branch(Condition::ne, found, 0, same, other);
-  } else {
-    ir.branch(Condition::eq, id, *only, same, other);
   }
   end_program_in(ir, other, same);
 }

@@ -9,14 +9,14 @@ namespace espy::lower {
 // The id of the current process, in the initial pid namespace.
 ir::ValueId current_process(ir::Builder& ir);
 
-// The ids of the current thread and process in a pid namespace: the address of u32 pid, u32 tgid; zeros if the task is
-// not in it.
-ir::ValueId ids_in(ir::Builder& ir, const spec::PidNamespace& space);
+// The id of the current thread or process in a pid namespace, which is its own or one above it; 0 if it has none there.
+ir::ValueId own_id(ir::Builder& ir, types::Types& types, kernel::Kernel& kernel, const spec::PidNamespace& space,
+                   bool is_process);
 
 // Ends the program if the filters of --cgroup, -p and --follow exclude the current task.
-void skip_other_tasks(ir::Builder& ir, const ModuleContext& module);
+void skip_other_tasks(ir::Builder& ir, ModuleContext& module);
 // Ends the program if the filter of -p and --follow excludes the current process.
-void skip_other_processes(ir::Builder& ir, const ModuleContext& module);
+void skip_other_processes(ir::Builder& ir, ModuleContext& module);
 
 // With --cgroup, adds the map of the group. Requires that no program was lowered yet.
 void add_cgroup_map(ModuleContext& module);

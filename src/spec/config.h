@@ -32,6 +32,12 @@ struct ControlGroup {
   bool is_root = false;  // of what is mounted there: it is never removed
 };
 
+// When a process started, by the kernel's CLOCK_BOOTTIME: as precise as /proc tells it.
+struct ProcessStart {
+  uint64_t earliest_ns = 0;
+  uint64_t precision_ns = 0;  // it was less than this later
+};
+
 struct Config {
   uint64_t max_strlen = 1024;
   uint64_t max_map_keys = 4 * 1024;
@@ -99,7 +105,8 @@ struct Config {
   std::optional<ControlGroup> cgroup;  // --cgroup, --container: probes act in its tasks alone
   bool has_child = false;              // -c
   uint32_t child_pid = 0;
-  bool follows = false;  // --follow: processes that it starts are traced, too
+  std::optional<ProcessStart> process_start;  // of only_process(): another one can get its number. Unset: not known
+  bool follows = false;                       // --follow: processes that it starts are traced, too
 
   // The process that probes are limited to, with --follow together with those it starts; nullopt if not limited.
   std::optional<uint32_t> only_process() const { return !pid && follows && has_child ? std::optional(child_pid) : pid; }
