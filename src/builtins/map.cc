@@ -99,12 +99,14 @@ TypeId check_len(Checker& checker, const CallSite& call) {
   const ExprId argument = call.arguments[0];
   // A map without an assignment has no type.
   const types::Type type = checker.type(argument) ? checker.types()[checker.type(argument)] : types::Type{};
-  if (holds_recent(type, checker.ast(), argument, checker.is_keyed(argument))) return checker.types().int64();
+  const bool is_in_map = checker.unit().fact(argument).map.valid();
+  if (is_in_map && holds_recent(type, checker.ast(), argument, checker.is_keyed(argument)))
+    return checker.types().int64();
   if (is_stack(type) && !checker.is_keyed(argument)) {
     if (!captures_stack(checker.ast(), argument, type)) checker.measure_stacks();
     return checker.types().int64();
   }
-  if (checker.unit().fact(argument).map.valid() && !is_element(checker.ast(), argument)) {
+  if (is_in_map && !is_element(checker.ast(), argument)) {
     if (type.kind != Kind::kVoid && !checker.is_keyed(argument))
       checker.error("map-has-no-key", checker.ast()[argument].span,
                     "this map holds one value, and has no keys to count");

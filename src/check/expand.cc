@@ -311,7 +311,9 @@ class Expander {
 
 void expand_macros(Ast& ast, const spec::Registry& registry, source::Sources& sources,
                    source::Diagnostics& diagnostics) {
-  if (!ast.macros.empty()) Expander(ast, registry, sources, diagnostics).run();
+  const auto is_typeinfo = [](const syntax::Expr& each) { return std::holds_alternative<Typeinfo>(each.node); };
+  if (!ast.macros.empty() || std::ranges::any_of(ast.exprs, is_typeinfo))
+    Expander(ast, registry, sources, diagnostics).run();
 }
 
 bool take_the_same(const Macro& a, const Macro& b) {
