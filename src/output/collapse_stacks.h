@@ -36,6 +36,11 @@ KeyStack split_key(const Value& key, std::span<const std::string> names);
 // Returns a value as a weight: of a histogram, the sum of its counts; 0 for a negative one.
 uint64_t weight_of(const Value& value);
 
+// Adds a weight of a profile or picture, which holds 2^63 - 1 at most.
+inline void add_weight(uint64_t& sum, uint64_t weight) {
+  if (__builtin_add_overflow(sum, weight, &sum) || sum > INT64_MAX) sum = INT64_MAX;
+}
+
 // True if the map's keys have a stack.
 bool has_stacks(const MapView& map);
 

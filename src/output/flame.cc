@@ -31,10 +31,10 @@ struct Node {
 
   void add(const std::vector<FoldedFrame>& frames, uint64_t weight) {
     Node* node = this;
-    node->total += weight;
+    add_weight(node->total, weight);
     for (const FoldedFrame& frame : frames) {
       node = &node->callees[frame];
-      node->total += weight;
+      add_weight(node->total, weight);
     }
   }
   size_t levels() const {
@@ -130,7 +130,7 @@ class Picture {
         colour(frame), width < kNarrowestLabel ? " display=\"none\"" : "", name);
     for (const auto& [callee, below] : node.callees) {
       draw(callee, below, depth + 1, before, node.total);
-      before += below.total;
+      add_weight(before, below.total);
     }
   }
 

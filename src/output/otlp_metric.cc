@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <climits>
+#include <unordered_map>
 #include <utility>
 
 #include "base/printable.h"
@@ -133,8 +134,11 @@ std::string head_of(const MapView& map) {
 
 std::string otlp_metric(const MapView& map, uint64_t start_ns, uint64_t now_ns, const TextStyle& style) {
   OtlpList points;
+  std::unordered_map<std::string, int64_t> used;
   for (const MapEntry& entry : shown_entries(map)) {
-    const OtlpList attributes = attributes_of(map, entry.key, style);
+    OtlpList attributes = attributes_of(map, entry.key, style);
+    // Several keys can have the same texts, as addresses of one function. Points of the same attributes would be one.
+    if (const int64_t number = ++used[attributes.text()]; number > 1) attributes.add_number("espy.number", number);
     if (const auto* series = std::get_if<TseriesValue>(&entry.value.node)) {
       for (const TseriesPoint& point : series->points)
         if (point.value)

@@ -2,6 +2,8 @@
 // in its keys, as last printed, and a table of frames that they share.
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <cstdint>
 #include <limits>
 #include <map>
 #include <utility>
@@ -44,12 +46,16 @@ class SpeedscopeSink final : public TextFallbackSink {
                                                  : types::unit_of(map.name));
     if (profile.unit.empty()) profile.unit = "none";
     for (const MapEntry& entry : shown_entries(map)) {
-      const uint64_t weight = weight_of(divided(entry.value, map.divisor)) * (is_time ? map.sampled.amount : 1);
+      uint64_t weight = 0;
+      if (__builtin_mul_overflow(weight_of(divided(entry.value, map.divisor)), is_time ? map.sampled.amount : 1,
+                                 &weight))
+        weight = INT64_MAX;
+      weight = std::min<uint64_t>(weight, INT64_MAX);
       if (weight == 0) continue;
       const std::string_view comma = profile.total == 0 ? "" : ",";
       profile.samples += fmt::format("{}[{}]", comma, stack(entry.key, map.key_names));
       profile.weights += fmt::format("{}{}", comma, weight);
-      profile.total += weight;
+      add_weight(profile.total, weight);
     }
     profiles_[std::string(map.name)] = std::move(profile);
   }
