@@ -13,9 +13,12 @@
 #include <algorithm>
 #include <cerrno>
 #include <iterator>
+#include <set>
 
+#include "base/clock.h"
 #include "base/strings.h"
 #include "base/untrusted_file.h"
+#include "kernel/cpu_list.h"
 #include "kernel/functions.h"
 #include "kernel/lockdown.h"
 #include "load/linux.h"
@@ -128,6 +131,7 @@ Status LinuxMachine::attach_perf_event(ProgramId program, const PerfEvent& event
   attr.freq = event.is_frequency ? 1 : 0;
   attr.bp_type = event.breakpoint_type;
   attr.inherit = event.for_new_threads ? 1 : 0;
+  attr.read_format = PERF_FORMAT_TOTAL_TIME_ENABLED;
   const int cpu = event.pid < 0 && event.cpu < 0 ? 0 : event.cpu;
   const long fd = open_perf_event(attr, event.pid, cpu);
   // Since July 2025, also in updates of older kernels (perf_uprobe_event_init).
@@ -155,6 +159,9 @@ Status LinuxMachine::attach_perf_event(ProgramId program, const PerfEvent& event
   }
   if (event.is_user_probe && may_miss_user_probes()) missed_events_[program] = std::nullopt;
   if (::ioctl(perf.get(), PERF_EVENT_IOC_ENABLE, 0) < 0) return fail_errno("cannot enable the perf event", errno);
+  // With a budget, events are closed and opened again.
+  if (event.pid < 0 && event.cpu >= 0 && !event.is_user_probe && !keeps_attachments_)
+    cpu_events_.push_back({static_cast<uint32_t>(event.cpu), perf.get(), clock_ns(CLOCK_MONOTONIC), event.on_each_cpu});
   if (event.type == PERF_TYPE_BREAKPOINT) watchpoints_.emplace_back(event.config1, perf.get());
   own_link(program, std::move(perf), Closing::kSlow);
   if (keeps_attachments_) {
@@ -219,6 +226,29 @@ void LinuxMachine::note_missed_events() {
     if (!sums.contains(program)) sums[program] = missed_events(program);
   counting_links_.clear();
   for (const auto& [program, sum] : sums) missed_events_[program] = sum;
+}
+
+// The time that an event is enabled stops when its CPU goes offline (perf_event_open(2)). Of all CPUs, it runs by one
+// clock, which differs from CLOCK_MONOTONIC by a little.
+void LinuxMachine::note_unwatched_cpus() {
+  constexpr int64_t kMostNs = 20'000'000;  // between reading the clock and the event, on a busy machine
+  std::vector<std::pair<uint32_t, int64_t>> missed;
+  for (const CpuEvent& each : cpu_events_) {
+    uint64_t values[2] = {};  // the count, and the time
+    if (::read(each.perf_event, values, sizeof(values)) != sizeof(values)) continue;
+    const uint64_t since_ns = clock_ns(CLOCK_MONOTONIC) - each.enabled_at_ns;
+    missed.emplace_back(each.cpu, static_cast<int64_t>(since_ns - values[1]));
+  }
+  if (missed.empty()) return;
+  const int64_t least = std::ranges::min_element(missed, {}, [](const auto& each) { return each.second; })->second;
+  std::set<uint32_t> out;
+  for (const auto& [cpu, missed_ns] : missed)
+    if (missed_ns - least > kMostNs) out.insert(cpu);
+  const bool sees_all = std::ranges::any_of(cpu_events_, &CpuEvent::on_each_cpu);
+  for (const uint32_t cpu : kernel::online_cpus())
+    if (sees_all && std::ranges::find(cpu_events_, cpu, &CpuEvent::cpu) == cpu_events_.end()) out.insert(cpu);
+  unwatched_cpus_.assign(out.begin(), out.end());
+  cpu_events_.clear();
 }
 
 std::optional<SkippedRuns> LinuxMachine::skipped_runs(ProgramId program) {
@@ -462,6 +492,7 @@ namespace {
 void LinuxMachine::detach_all() {
   constexpr size_t kQuickLinks = 4;
   note_missed_events();
+  note_unwatched_cpus();
   for (const Janitor& pin : pins_) ::unlink(pin.made().c_str());
   pins_.clear();
   if (links_.size() > kQuickLinks) std::ranges::move(links_, std::back_inserter(slow_to_close_));

@@ -95,6 +95,7 @@ class LinuxMachine final : public Machine {
   std::vector<int> iterators() const override;
   uint64_t attached_count() const override { return links_.size() + slow_to_close_.size(); }
   void cancel_attaching_when(const std::function<bool()>& is_cancelled) override { is_cancelled_ = is_cancelled; }
+  std::vector<uint32_t> unwatched_cpus() const override { return unwatched_cpus_; }
   void detach_watchpoints(uint64_t address) override;
   std::optional<SkippedRuns> skipped_runs(ProgramId program) override;
   void keep_attachments() override { keeps_attachments_ = true; }
@@ -133,6 +134,7 @@ class LinuxMachine final : public Machine {
   void own_link(ProgramId program, OwnedFd fd, Closing closing);
   int add_idle_link(ProgramId program);
   void note_missed_events();
+  void note_unwatched_cpus();
   bool may_miss_user_probes();  // of perf events
   std::optional<uint64_t> missed_events(ProgramId program) const;
   std::optional<uint32_t> find_missing_helper(const program::BpfProgram& program, kernel::Feature& feature);
@@ -160,7 +162,15 @@ class LinuxMachine final : public Machine {
   ReturnProbes return_probes_;
   std::vector<Janitor> pins_;                          // of paths to unlink
   std::vector<std::pair<uint64_t, int>> watchpoints_;  // address, perf event
-  std::vector<OwnedFd> iterators_;                     // pidfds of helper processes
+  struct CpuEvent {
+    uint32_t cpu = 0;
+    int perf_event = -1;
+    uint64_t enabled_at_ns = 0;  // CLOCK_MONOTONIC
+    bool on_each_cpu = false;    // as in PerfEvent
+  };
+  std::vector<CpuEvent> cpu_events_;
+  std::vector<uint32_t> unwatched_cpus_;
+  std::vector<OwnedFd> iterators_;  // pidfds of helper processes
   std::optional<Refusal> refusal_;
   bool keep_log_ = false;
   std::string log_;

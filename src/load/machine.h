@@ -49,6 +49,7 @@ struct PerfEvent {
   uint32_t breakpoint_type = 0;
   int32_t pid = -1;              // -1: every process
   int32_t cpu = -1;              // -1: every CPU (only with a pid), else one
+  bool on_each_cpu = false;      // one of several, which together see all CPUs
   bool for_new_threads = false;  // also for threads and processes that the thread `pid` starts
   bool is_user_probe = false;
   std::string path = {};  // config1 points to it: a uprobe's file, a kprobe's function
@@ -186,6 +187,9 @@ class Machine {
   const std::vector<SkippedProbe>& skipped_probes() const { return skipped_probes_; }
   // Call it if attaching was cancelled, as probes were then not skipped because of the kernel.
   void forget_skipped_probes() { skipped_probes_.clear(); }
+  // After detach_all: the CPUs on which perf events by CPU have missed a part of the run, because the CPU was offline
+  // or came online. The kernel takes the events off a CPU that goes offline, and does not put them back.
+  virtual std::vector<uint32_t> unwatched_cpus() const { return {}; }
   virtual void detach_watchpoints(uint64_t /*address*/) {}
   // Returns the events of its probes that did not run the program because it or another one was running already, also
   // after `detach_all`. nullopt if the kernel does not count them.

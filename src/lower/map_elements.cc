@@ -182,8 +182,25 @@ void MapElements::store(const Element& element, Operand value) {
     return ir().store(8, assigned, ir().constant(1));
   }
   if (!is_scalar(map.value) || !module_.keeps_keys(element.map)) {
-    const ValueId failed = update(element, value, kAny);
-    return when(Condition::ne, failed, ir().constant(0), [&] { fail_update(map, failed); });
+    const auto set = [&](int64_t flags) {
+      const ValueId failed = update(element, value, flags);
+      when(Condition::ne, failed, ir().constant(0), [&] { fail_update(map, failed); });
+    };
+    if (!map.keys_offset) return set(kAny);
+    // The kernel evicts keys of this map, and new ones are counted.
+    return when(
+        Condition::ne, lookup(element), ir().constant(0), [&] { set(kAny); },
+        [&] {
+          const ValueId failed = update(element, value, kNoExist);
+          when(
+              Condition::eq, failed, ir().constant(0), [&] { count_key(map, 1); },
+              [&] {                                                      // another CPU may have added the key
+                const ValueId error = ir().unary(Op::k_zext32, failed);  // see lose_update
+                when(
+                    Condition::eq, error, ir().constant(static_cast<uint32_t>(-EEXIST)), [&] { set(kAny); },
+                    [&] { fail_update(map, failed); });
+              });
+        });
   }
   const auto store_at = [&](ValueId found) { conversions_.store_converted(found, value, map.value); };
   const ValueId found = lookup(element);

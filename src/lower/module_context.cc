@@ -290,7 +290,7 @@ void ModuleContext::add_hash(const check::CheckedMap& map, bool has_irq_off, pro
     size = static_cast<uint32_t>(slot_bytes);
   }
   const bool is_lru = kind == MapKind::kLruHash || kind == MapKind::kLruPercpuHash;
-  if (is_recent && is_lru) out.keys_offset = add_global(8, kCacheLineBytes);
+  if (is_lru) out.keys_offset = add_global(8, kCacheLineBytes);
   const uint32_t key_size = std::max(types[map.key].size_bytes, 1u);
   const uint64_t values_bytes = uint64_t{size} * (is_per_cpu(kind) ? program.cpu_count : 1);
   const uint64_t total_bytes = entries * (round_up(key_size, 8) + values_bytes);

@@ -486,11 +486,11 @@ std::string loss_report_json(const LossReport& loss_report) {
   std::string uncertain;
   if (loss_report.uncertain_addresses > 0)
     uncertain = fmt::format(", \"uncertain_addresses\": {}", loss_report.uncertain_addresses);
-  return fmt::format(
-      "{{\"exact\": {}{}, \"actions\": [{}]{}, \"left_out\": [{}]{}}}",
-      loss_report.inexact().empty() ? "true" : "false", losses_json(loss_report.totals, true), actions, trees,
-      skipped_probes,
-      sentences("recording", loss_report.gaps) + sentences("changed_files", loss_report.file_changes) + uncertain);
+  return fmt::format("{{\"exact\": {}{}, \"actions\": [{}]{}, \"left_out\": [{}]{}}}",
+                     loss_report.inexact().empty() ? "true" : "false", losses_json(loss_report.totals, true), actions,
+                     trees, skipped_probes,
+                     sentences("recording", loss_report.gaps) + sentences("changed_files", loss_report.file_changes) +
+                         sentences("incomplete", loss_report.others) + uncertain);
 }
 
 std::string number_or_null(const std::optional<double>& number) {

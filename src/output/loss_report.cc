@@ -117,6 +117,7 @@ std::string LossReport::inexact() const {
   }
   if (!gaps.empty()) return gaps.front();
   if (!file_changes.empty()) return file_changes.front();
+  if (!others.empty()) return others.front();
   if (uncertain_addresses > 0) return uncertain_sentence();
   if (skipped_probes.empty()) return "";
   return fmt::format("{} places that match could not be probed, among them {}", skipped_probes.size(),
@@ -163,6 +164,7 @@ std::string to_text(const LossReport& loss_report) {
     out += fmt::format("left out: {} ({})\n", each.name, each.reason);
   for (const std::string& gap : loss_report.gaps) out += "recording: " + gap + "\n";
   for (const std::string& change : loss_report.file_changes) out += printable_line(change) + "\n";
+  for (const std::string& other : loss_report.others) out += other + "\n";
   return out;
 }
 

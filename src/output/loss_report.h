@@ -67,6 +67,7 @@ struct LossReport {
   std::vector<SkippedProbe> skipped_probes;
   std::vector<std::string> gaps;          // RecordingGaps::sentences
   std::vector<std::string> file_changes;  // of files that are probed, which were replaced or written to: sentences
+  std::vector<std::string> others;        // further reasons why not all is exact: sentences
   // Addresses without names, because their process had code of several files there, one after the other. A key with one
   // can stand for several functions.
   uint64_t uncertain_addresses = 0;

@@ -135,6 +135,7 @@ Status attach_one(const spec::AttachRequest& request, program::ProbeId id) {
   if (const auto only = request.config.only_process()) return attach_to_processes(request, id, event, *only);
   for (const uint32_t cpu : kernel::online_cpus()) {
     event.cpu = static_cast<int32_t>(cpu);
+    event.on_each_cpu = true;
     TRY_STATUS(request.machine.attach_perf_event(request.program_id, event, id.index));
   }
   return {};

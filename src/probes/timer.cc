@@ -51,6 +51,7 @@ Status attach(spec::AttachRequest& request) {
     event.period = request.program.probes[id].number;
     for (const uint32_t cpu : kernel::online_cpus()) {
       event.cpu = static_cast<int32_t>(cpu);
+      event.on_each_cpu = kIsPerCpu;
       TRY_STATUS(request.machine.attach_perf_event(request.program_id, event, id.index));
       if (!kIsPerCpu) break;
     }

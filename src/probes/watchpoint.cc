@@ -72,6 +72,7 @@ Status attach_one(const spec::AttachRequest& request, program::ProbeId id) {
     return explain(attach_to_threads(request, id, event, config.pid.value_or(config.child_pid)));
   for (const uint32_t cpu : kernel::online_cpus()) {
     event.cpu = static_cast<int32_t>(cpu);
+    event.on_each_cpu = true;
     TRY_STATUS(explain(request.machine.attach_perf_event(request.program_id, event, id.index)));
   }
   return {};

@@ -11,6 +11,7 @@
 #include "base/byte_reader.h"
 #include "program/span_buffer.h"
 #include "runtime/hits.h"
+#include "runtime/resolver.h"
 
 namespace espy::runtime {
 
@@ -93,20 +94,28 @@ void report_counters(const program::Program& program, std::span<const std::byte>
     report_count(sink, counter->what, count, counter->span.valid() ? sources.extent(counter->span) : source::Extent{});
 }
 
-// Keys of recent() for which newer ones were kept.
-void report_evicted(load::Machine& machine, const program::Program& program, std::span<const std::byte> globals,
-                    output::Sink& sink) {
+// Keys that the kernel evicted. It does so before the map is full: each CPU keeps up to 128 free elements for itself,
+// and a value that replaces another one takes a new element first (kernel/bpf/bpf_lru_list.c).
+std::vector<std::string> evicted_keys(load::Machine& machine, const program::Program& program,
+                                      std::span<const std::byte> globals) {
+  std::vector<std::string> out;
   for (const program::ScriptMap& map : program.script_maps) {
     const uint64_t added = map.keys_offset ? load_le(globals, map.keys_offset) : 0;
     if (added == 0) continue;
     uint64_t present = 0;
     const auto count = [&](std::span<const std::byte>, std::span<const std::byte>) { ++present; };
     if (!machine.for_each(map.map, count) || added <= present) continue;
-    const std::string what = fmt::format(
-        "{}: keys that made room for newer ones (there is room for {}; for more declare `let {} = lruhash(N);`)",
-        map.name, program.maps[map.map].max_entries, map.name);
-    report_count(sink, what, added - present);
+    out.push_back(fmt::format(
+        "{}: keys that made room for newer ones (there is room for {}; for more declare `let {} = lruhash(N);`): {}",
+        map.name, program.maps[map.map].max_entries, map.name, added - present));
   }
+  return out;
+}
+
+std::string join_numbers(const std::vector<uint32_t>& numbers) {
+  std::string out;
+  for (const uint32_t number : numbers) out += fmt::format("{}{}", out.empty() ? "" : ", ", number);
+  return out;
 }
 
 void report_over_budget(const output::LossReport& loss_report, output::Sink& sink) {
@@ -145,6 +154,18 @@ output::LossReport make_loss_report(load::Machine& machine, const program::Progr
       sum_of(losses.dropped_by_program) + unhandled_records(losses) + losses.gaps.lost_records;
   loss_report.gaps = losses.gaps.sentences;
   loss_report.file_changes = losses.file_changes;
+  loss_report.others = evicted_keys(machine, program, globals);
+  if (const std::vector<uint32_t> cpus = machine.unwatched_cpus(); !cpus.empty())
+    loss_report.others.push_back(
+        fmt::format("CPUs that went offline or came online during the run, so that profile and other probes by CPU "
+                    "miss events there: "
+                    "{}",
+                    join_numbers(cpus)));
+  if (const double step = wall_clock_step_seconds(); step != 0)
+    loss_report.others.push_back(fmt::format(
+        "the clock was set during the run by {:.3f} s: dates and times can be shown by the old or by the new "
+        "clock",
+        step));
   loss_report.uncertain_addresses = losses.uncertain_addresses;
   // The reports of programs have the strings of records, but not the strings of maps.
   of_kind(loss_report.totals, LossKind::kString) +=
@@ -159,7 +180,7 @@ void report_losses(load::Machine& machine, const program::Program& program, cons
                    const output::LossReport& loss_report, const source::Sources& sources, const spec::Config& config,
                    output::Sink& sink) {
   report_counters(program, machine.memory(program.globals), sources, sink);
-  report_evicted(machine, program, machine.memory(program.globals), sink);
+  for (const std::string& other : loss_report.others) sink.message("runtime_error", other, "", 0, 0, 0);
   // The trailer shows a cut string where it is printed.
   if (config.str_trunc_trailer.empty())
     report_count(sink,

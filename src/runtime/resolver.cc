@@ -204,17 +204,40 @@ int64_t measure_wall_clock_offset_ns(clockid_t clock, int times) {
 
 }  // namespace
 
+namespace {
+
+struct WallClock {
+  int64_t first_ns = 0, offset_ns = 0;
+};
+
+std::map<uint32_t, WallClock>& wall_clocks() {
+  static std::map<uint32_t, WallClock> clocks;
+  return clocks;
+}
+
+}  // namespace
+
 // A measurement errs by some hundred nanoseconds, so the first one is kept until the clock is set: a time is
 // shown the same whenever it is formatted. Adjustments of the clock's speed apply to both clocks.
 int64_t wall_clock_offset_ns(uint32_t clock) {
   constexpr int64_t kStepNs = 100'000;
-  static std::map<uint32_t, int64_t> known;
   const auto id = static_cast<clockid_t>(clock);
-  const auto [found, is_new] = known.try_emplace(clock);
-  int64_t& offset = found->second;
+  const auto [found, is_new] = wall_clocks().try_emplace(clock);
+  int64_t& offset = found->second.offset_ns;
   if (is_new || std::abs(measure_wall_clock_offset_ns(id, 1) - offset) > kStepNs)
     offset = measure_wall_clock_offset_ns(id, 3);
+  if (is_new) found->second.first_ns = offset;
   return offset;
+}
+
+double wall_clock_step_seconds() {
+  constexpr int64_t kLeastNs = 1'000'000;  // a measurement that is interrupted errs by less
+  int64_t largest = 0;
+  for (const auto& [clock, known] : wall_clocks()) {
+    const int64_t step = wall_clock_offset_ns(clock) - known.first_ns;
+    if (std::abs(step) > std::abs(largest)) largest = step;
+  }
+  return std::abs(largest) < kLeastNs ? 0 : static_cast<double>(largest) / static_cast<double>(kNsPerSecond);
 }
 
 std::string format_time(std::string_view format, uint64_t ns, uint32_t clock) {

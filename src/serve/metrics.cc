@@ -159,6 +159,10 @@ void Metrics::write_run(const output::LossReport& losses, const runtime::RunCost
       "espy_changed_files", MetricKind::kGauge,
       "Files with probes that were replaced or written to during the run: calls in the new ones are not counted.");
   out.sample("", "", losses.file_changes.size());
+  out.family(
+      "espy_incomplete", MetricKind::kGauge,
+      "Other reasons why numbers are not exact: keys that were evicted, CPUs that were offline, a clock that was set.");
+  out.sample("", "", losses.others.size());
   out.family("espy_uncertain_addresses", MetricKind::kGauge,
              "Addresses without names, because their process had code of several files there in turn.");
   out.sample("", "", losses.uncertain_addresses);
@@ -166,7 +170,8 @@ void Metrics::write_run(const output::LossReport& losses, const runtime::RunCost
   out.family("espy_omitted_probes", MetricKind::kGauge, "Probes and programs that are left out here.");
   out.sample("", "", omitted_probes + omitted_programs);
   out.family("espy_lost", MetricKind::kCounter,
-             "What is missing or incomplete, by kind; all 0, and espy_changed_files: every number is exact.");
+             "What is missing or incomplete, by kind; all 0, espy_changed_files and espy_incomplete, too: every number "
+             "is exact.");
   for (size_t kind = 0; kind < output::kLossKinds; ++kind)
     out.sample("_total", label("kind", output::name_of(static_cast<program::LossKind>(kind)).key), losses.totals[kind]);
 }

@@ -37,6 +37,8 @@ std::string losses_text(const output::LossReport& losses) {
                          output::name_of(static_cast<program::LossKind>(kind)).column);
   if (const size_t count = losses.file_changes.size(); count > 0)
     out += fmt::format("{}{} changed files", out.empty() ? "" : ", ", count);
+  if (const size_t count = losses.others.size(); count > 0)
+    out += fmt::format("{}{} other losses", out.empty() ? "" : ", ", count);
   if (losses.uncertain_addresses > 0)
     out += fmt::format("{}{} uncertain addresses", out.empty() ? "" : ", ", losses.uncertain_addresses);
   return out;

@@ -11,7 +11,7 @@ import time
 
 sys.dont_write_bytecode = True
 import world as w
-from world import Traced, build, check, count_of, end, said, start
+from world import Failure, Traced, build, check, count_of, end, said, start
 
 TOOLS = pathlib.Path(__file__).resolve().parents[2] / "tools"
 SLEEPS, TICKS, FAMILY = 40, 100, 6
@@ -132,7 +132,12 @@ def forks(world):
     for _ in range(5):
         forking = Traced(world, "./forking", "times")
         time.sleep(0.3)
-        espy = start(world, "-p", forking.pid, "--follow", "-e", "uprobe:./forking:last { @seen[arg0] = count(); }")
+        try:
+            espy = start(world, "-p", forking.pid, "--follow", "-e", "uprobe:./forking:last { @seen[arg0] = count(); }")
+        except Failure:
+            check("too many start at a time" in said(world), said(world))
+            forking.end()
+            continue
         attached_us = time.clock_gettime_ns(time.CLOCK_MONOTONIC) // 1000
         time.sleep(0.4)
         forking.end()

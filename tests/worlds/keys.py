@@ -49,6 +49,17 @@ def terminal(world):
     judge(re.findall(r"^@c\[(.*?)\]: (\d+)\r$", said, re.M), said)
 
 
+def evicted(world):
+    """Keys of an LRU map, which the kernel drops before the map is full."""
+    for script in ("let @l = lruhash(1000); begin { for ($i : 0..3000) { @l[$i % 990] = 1; } printf(\"%d keys\\n\", len(@l)); clear(@l); exit(); }",
+                   "let @l = lruhash(1000); begin { for ($i : 0..3000) { @l[$i % 1010] = count(); } printf(\"%d keys\\n\", len(@l)); clear(@l); exit(); }",
+                   "let @l = lruhash(1000); begin { for ($i : 0..3000) { @l[$i % 400] = 1; } printf(\"%d keys\\n\", len(@l)); clear(@l); exit(); }"):
+        done = world.run("-q", "--strict", "-e", script)
+        count = int(re.search(r"% (\d+)\]", script)[1])
+        is_told = "keys that made room for newer ones" in done.stderr and done.returncode == 1
+        check(is_told or (f"{count} keys" in done.stdout and done.returncode == 0), done.stdout + done.stderr)
+
+
 def pairs(world):
     """Two texts in a key, whatever commas they have."""
     script = """begin { @c["a,b", "c"] = 1; @c["a", "b,c"] = 2; @c["a, b", "c"] = 3; @c["a", "b, c"] = 4;
@@ -101,7 +112,7 @@ def metrics(world):
         w.end(world, espy)
 
 
-CASES = [text, terminal, pairs, formats, stacks, metrics]
+CASES = [text, terminal, evicted, pairs, formats, stacks, metrics]
 
 if __name__ == "__main__":
     w.main(CASES, prepare)
