@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <functional>
-#include <string>
 #include <unordered_set>
 
 #include "base/clock.h"
@@ -72,16 +71,6 @@ Value with_escaped_commas(Value key) {
   return key;
 }
 
-bool has_text(const Value& key) {
-  if (const auto* tuple = std::get_if<TupleValue>(&key.node)) return std::ranges::any_of(tuple->items, has_text);
-  return std::holds_alternative<TextValue>(key.node);
-}
-
-bool has_stack(const Value& key) {
-  if (const auto* tuple = std::get_if<TupleValue>(&key.node)) return std::ranges::any_of(tuple->items, has_stack);
-  return std::holds_alternative<StackValue>(key.node);
-}
-
 class TextSink final : public Sink {
  public:
   TextSink(Writer& out, TextStyle style, bool quiet)
@@ -108,21 +97,11 @@ class TextSink final : public Sink {
     std::string line;
     const ShownEntries entries = shown_entries(map);
     const bool is_exact = have_equal_keys(entries);
-    std::unordered_set<std::string> used;
     for (const MapEntry& entry : entries) {
       line = map.name;
       if (!map.is_scalar) {
         line += '[';
         append_key_text(line, is_exact ? with_escaped_commas(entry.key) : entry.key, style_);
-        // What is made a text for the output can be the same for several keys: addresses of one function, times of one
-        // minute. They have numbers, as in JSON. Stacks have none, because tools sum them up.
-        if (has_text(entry.key) && !has_stack(entry.key)) {
-          const size_t size = line.size();
-          for (size_t i = 2; !used.insert(line).second; ++i) {
-            line.resize(size);
-            line += fmt::format("#{}", i);
-          }
-        }
         line += ']';
       }
       append_tail(line, entry.value, map.divisor, unit, seen);
