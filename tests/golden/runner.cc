@@ -4,9 +4,10 @@
 //   golden_runner --simulated         tests/golden and tests/language on the simulator alone
 //   golden_runner PLACE...            files, folders of them, or words: `maps` is each test with it in its path
 //   golden_runner --list [PLACE...]   prints which tests these are
-//   golden_runner --jobs N            how many run at once (default: CPUs); those with an `alone:` line run after the
-//   others golden_runner --emulated PLACE... in an emulator: live tests have four times their time limits golden_runner
-//   --bless [PLACE...]  rewrites the goldens' expectations with what comes out now
+//   golden_runner --jobs N            how many run at once (default: 1), those with an `alone:` line after the others.
+//                                     Some live tests count calls that other tests make, too.
+//   golden_runner --emulated PLACE... in an emulator: live tests have four times their time limits
+//   golden_runner --bless [PLACE...]  rewrites the expectations of goldens with what comes out now
 //
 // Each golden runs in the simulator, and, where nothing has to be fired, again on this kernel through build/espy.
 #include <fcntl.h>
@@ -28,7 +29,6 @@
 #include <new>
 #include <string>
 #include <string_view>
-#include <thread>
 #include <vector>
 
 #include "base/fd.h"
@@ -253,7 +253,7 @@ class PlainPaths {
 int run(const std::vector<std::string>& arguments) {
   std::signal(SIGHUP, SIG_DFL);  // nohup ignores it, and so would all programs here
   bool bless = false, all = false, is_simulated = false, is_emulated = false, is_list = false;
-  uint32_t jobs = std::max(1u, std::thread::hardware_concurrency());
+  uint32_t jobs = 1;
   std::vector<std::string> paths;
   for (size_t i = 0; i < arguments.size(); ++i) {
     const std::string& argument = arguments[i];
