@@ -48,7 +48,11 @@ std::optional<int64_t> offset_of(types::Types& types, kernel::Kernel& kernel, st
   return found ? std::optional<int64_t>(found->offset_bits / 8) : std::nullopt;
 }
 
-// Reads 4 or 8 bytes of the kernel's memory. `type` is the struct at `base`.
+bool can_read(kernel::Kernel& kernel) {
+  return kernel.has(Feature::kProbeReadKernel) || kernel.has(Feature::kRdonlyCastTyped);
+}
+
+// Reads 4 or 8 bytes of the kernel's memory. Requires can_read(). `type` is the struct at `base`.
 ValueId read(Builder& ir, types::Types& types, kernel::Kernel& kernel, ValueId base, int64_t offset_bytes,
              std::string_view struct_name, uint8_t size_bytes) {
   const TypeId type = kernel.find_struct(types, std::string(struct_name));
@@ -73,9 +77,10 @@ ValueId read_member(Builder& ir, types::Types& types, kernel::Kernel& kernel, Va
 void compare_start(Builder& ir, ModuleContext& module, const spec::ProcessStart& start, BlockId same, BlockId other) {
   const auto leader_at = offset_of(module.types, module.kernel, "task_struct", "group_leader");
   const auto start_at = offset_of(module.types, module.kernel, "task_struct", "start_boottime");
-  if (!leader_at || !start_at) return ir.jump(same);
+  const bool has_typed_task = module.kernel.has(Feature::kGetCurrentTaskBtf);
+  if (!leader_at || !start_at || (!has_typed_task && !can_read(module.kernel))) return ir.jump(same);
   ValueId started;
-  if (module.kernel.has(Feature::kGetCurrentTaskBtf)) {
+  if (has_typed_task) {
     started = ir.load(8, ir.load(8, ir.call(Helper::get_current_task_btf, {}), *leader_at), *start_at);
   } else {
     const ValueId leader =
@@ -133,7 +138,7 @@ ValueId own_id(Builder& ir, types::Types& types, kernel::Kernel& kernel, const s
   const auto numbers = offset_of(types, kernel, "pid", "numbers"), number = offset_of(types, kernel, "upid", "nr"),
              of_upid = offset_of(types, kernel, "upid", "ns"), common = offset_of(types, kernel, "pid_namespace", "ns"),
              inode = offset_of(types, kernel, "ns_common", "inum"), level = offset_of(types, kernel, "pid", "level");
-  if (!numbers || !number || !of_upid || !common || !inode || !level) return direct;
+  if (!numbers || !number || !of_upid || !common || !inode || !level || !can_read(kernel)) return direct;
   const int64_t upid_bytes = types[kernel.find_struct(types, "upid")].size_bytes;
   const ValueId out = ir.slot(ir.add_variable("own_id"));
   ir.store(8, out, direct);
@@ -241,9 +246,7 @@ void add_first_thread_watch(ModuleContext& module) {
   const auto is_user_probe = [](const program::BpfProgram& each) { return each.hook == program::Hook::kUserFunction; };
   if (!module.checked.config.only_process_for_kernel() || std::ranges::none_of(module.program.programs, is_user_probe))
     return;
-  const bool can_read_tasks =
-      module.kernel.has(Feature::kProbeReadKernel) || module.kernel.has(Feature::kRdonlyCastTyped);
-  if (!can_read_tasks || !module.kernel.find_struct(module.types, "task_struct").valid()) return;
+  if (!can_read(module.kernel) || !module.kernel.find_struct(module.types, "task_struct").valid()) return;
   const Follower exit(module, "sched_process_exit", [&](Follower& f) {  // (task)
     skip_other_processes(f.ir(), module);
     const ValueId ids = f.ir().call(Helper::get_current_pid_tgid, {});

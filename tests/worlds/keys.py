@@ -55,6 +55,8 @@ def evicted(world):
                    "let @l = lruhash(1000); begin { for ($i : 0..3000) { @l[$i % 1010] = count(); } printf(\"%d keys\\n\", len(@l)); clear(@l); exit(); }",
                    "let @l = lruhash(1000); begin { for ($i : 0..3000) { @l[$i % 400] = 1; } printf(\"%d keys\\n\", len(@l)); clear(@l); exit(); }"):
         done = world.run("-q", "--strict", "-e", script)
+        if "[kernel-lacks]" in done.stderr:
+            return "the kernel cannot count the keys"
         count = int(re.search(r"% (\d+)\]", script)[1])
         is_told = "keys that made room for newer ones" in done.stderr and done.returncode == 1
         check(is_told or (f"{count} keys" in done.stdout and done.returncode == 0), done.stdout + done.stderr)

@@ -53,6 +53,8 @@ def below(world):
                               capture_output=True, timeout=w.LONGEST,
                               env={**os.environ, "ESPY": world.espy, "OPTIONS": options, "SCRIPT": SCRIPT, "CALLS": str(CALLS)})
         pid = re.search(r"^numbered (\d+)$", done.stdout, re.M)
+        if "not all that was shown is exact" in done.stdout and "status 1" in done.stdout:
+            continue
         check(pid and "status 0" in done.stdout, done.stdout + done.stderr)
         for line in (f"@n: {CALLS}", f"@by[{pid[1]}, {pid[1]}]: {CALLS}", f"@g[{pid[1]}]: {CALLS}"):
             check(line in done.stdout.splitlines(), f"{options}: no {line} in {done.stdout}{done.stderr}")
@@ -89,7 +91,8 @@ def shifted_time(world):
     """Times are those of the kernel, wherever a time namespace has its start."""
     if not can("-f", "-T", "--boottime", "1000"):
         return "no time namespaces"
-    for offset in (100000, -1000):
+    uptime = float(pathlib.Path("/proc/uptime").read_text().split()[0])
+    for offset in (100000, -int(uptime / 2)):
         def run(*arguments, **more):
             return subprocess.run(["unshare", "-f", "-T", "--boottime", str(offset), "--monotonic", str(offset), world.espy,
                                    "-q", "--strict", *arguments], cwd=world.directory, text=True, capture_output=True,

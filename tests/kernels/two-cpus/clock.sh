@@ -1,0 +1,3 @@
+# The clock is set during a run.
+expect 'the clock was set during the run by [0-9]+' "$ESPY" --strict -c "date -s 10minutes" \
+  -e 'begin { print(strftime("%Y", nsecs)); } tracepoint:syscalls:sys_exit_clock_settime { @ = strftime("%Y", nsecs); }'
