@@ -94,8 +94,7 @@ std::vector<std::string> find_cases(const std::vector<std::string>& places) {
     if (out.size() == before) out.push_back(place);
   }
   std::ranges::sort(out);
-  const auto rest = std::ranges::unique(out);
-  out.erase(rest.begin(), rest.end());
+  out.erase(std::unique(out.begin(), out.end()), out.end());
   return out;
 }
 
