@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <iterator>
 #include <map>
 #include <numeric>
 #include <optional>
@@ -154,7 +155,8 @@ output::LossReport make_loss_report(load::Machine& machine, const program::Progr
       sum_of(losses.dropped_by_program) + unhandled_records(losses) + losses.gaps.lost_records;
   loss_report.gaps = losses.gaps.sentences;
   loss_report.file_changes = losses.file_changes;
-  loss_report.others = evicted_keys(machine, program, globals);
+  loss_report.others = losses.others;
+  std::ranges::move(evicted_keys(machine, program, globals), std::back_inserter(loss_report.others));
   if (const std::vector<uint32_t> cpus = machine.unwatched_cpus(); !cpus.empty())
     loss_report.others.push_back(
         fmt::format("CPUs that went offline or came online during the run, so that profile and other probes by CPU "

@@ -30,6 +30,7 @@ struct UserLosses {
   std::vector<std::string> file_changes;                         // of files that are probed: sentences
   output::RecordingGaps gaps;
   uint64_t uncertain_addresses = 0;  // as in output::LossReport
+  std::vector<std::string> others;   // as in output::LossReport, without those that make_loss_report() finds
 };
 
 // While probes are attached, the counts are of slightly different moments.

@@ -403,6 +403,13 @@ Status Session::print_maps() {
 }
 
 UserLosses Session::user_losses() {
+  std::vector<std::string> others;
+  if (const uint64_t lost = processes_.lost_events(); lost > 0)
+    others.push_back(
+        fmt::format("events of starting and ending processes that were lost (addresses of short-lived processes may "
+                    "have no names): "
+                    "{}",
+                    lost));
   return {events_.lost_records(),
           events_.dropped_by_program(),
           options_.next_event ? 0 : events_.unfinished_records(),  // a simulated program that was stopped runs no more
@@ -413,7 +420,8 @@ UserLosses Session::user_losses() {
           [this](program::ProgramId id) { return costs_.skipped(id); },
           probed_files_.changes(),
           gaps_,
-          context_.symbols().uncertain_addresses()};
+          context_.symbols().uncertain_addresses(),
+          std::move(others)};
 }
 
 // Reports what was lost. False if --strict makes the run fail for it.
@@ -436,11 +444,6 @@ bool Session::report_losses() {
     send("runtime_error", fmt::format("files whose unwind tables found no room, so that stacks follow frame pointers "
                                       "there (raise unwind_table_rows = {} to {}): {}",
                                       config_.unwind_table_rows, unwind_tables_.needed_rows(), refused));
-  if (const uint64_t lost = processes_.lost_events(); lost > 0)
-    send("runtime_error",
-         fmt::format("events of starting and ending processes that were lost (addresses of short-lived processes may "
-                     "have no names): {}",
-                     lost));
   if (const uint64_t missed = context_.symbols().missed_processes(); missed > 0)
     send("runtime_error", fmt::format("processes that ended too long ago for names of their addresses: {}", missed));
   if (loss_report.uncertain_addresses > 0) send("runtime_error", loss_report.uncertain_sentence());
