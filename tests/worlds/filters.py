@@ -55,7 +55,7 @@ def trace(world, sleeper, *arguments):
 def selections(world, sleeper):
     yield ("-p", sleeper.pid), 1
     yield ("-p", sleeper.pid, "--follow"), 1 + CHILDREN
-    if (GROUPS / "cgroup.procs").exists():
+    if (GROUPS / "cgroup.controllers").exists():
         group = GROUPS / f"espy-worlds.{os.getpid()}"
         group.mkdir()
         try:
