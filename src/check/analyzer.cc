@@ -215,7 +215,7 @@ void analyze(CheckRequest& request, Checked& checked, const Defines& defines) {
   infer(*parts, checked);
   const bool wants_options = request.is_foretold || !checked.config.named.empty();
   if (parts->blocks.has_left_out() && (wants_options || parts->maps.has_unset() || parts->variables.has_unset())) {
-    // A branch that is left out does not change a type that the rest of the script gives.
+    // The rest of the script decides its types. A branch that is left out changes none of them.
     const AssumedTypes known{parts->maps.values(), parts->variables.values()};
     OfAllBranches all = check_all_branches(request, checked, defines);
     const auto is_known = [](const auto& in) { return [&in](const auto& each) { return in.contains(each.first); }; };

@@ -94,7 +94,7 @@ bool is_plain(const Ast& ast, ExprId id) {
 
 }  // namespace
 
-// Calls `look` with the type of a branch that is left out, if it is an integer. Skips branches whose check has effects.
+// If a branch that is left out is an integer, calls `look` with its type. Skips branches whose check has effects.
 // `look` may ask for the facts of the branch.
 void Blocks::with_left_out(ExprId branch, const std::function<void(TypeId)>& look) {
   if (!branch || !is_plain(facts_.ast(), branch)) return;

@@ -1,6 +1,7 @@
 #include "runtime/loss_report.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <iterator>
@@ -113,12 +114,6 @@ std::vector<std::string> evicted_keys(load::Machine& machine, const program::Pro
   return out;
 }
 
-std::string join_numbers(const std::vector<uint32_t>& numbers) {
-  std::string out;
-  for (const uint32_t number : numbers) out += fmt::format("{}{}", out.empty() ? "" : ", ", number);
-  return out;
-}
-
 void report_over_budget(const output::LossReport& loss_report, output::Sink& sink) {
   const uint64_t count = loss_report.totals[static_cast<size_t>(LossKind::kSlice)];
   if (count == 0) return;
@@ -160,13 +155,11 @@ output::LossReport make_loss_report(load::Machine& machine, const program::Progr
   if (const std::vector<uint32_t> cpus = machine.unwatched_cpus(); !cpus.empty())
     loss_report.others.push_back(
         fmt::format("CPUs that went offline or came online during the run, so that profile and other probes by CPU "
-                    "miss events there: "
-                    "{}",
-                    join_numbers(cpus)));
+                    "miss events there: {}",
+                    fmt::join(cpus, ", ")));
   if (const double step = wall_clock_step_seconds(); step != 0)
     loss_report.others.push_back(fmt::format(
-        "the clock was set during the run by {:.3f} s: dates and times can be shown by the old or by the new "
-        "clock",
+        "the clock was set during the run by {:.3f} s: dates and times can be shown by the old or by the new clock",
         step));
   loss_report.uncertain_addresses = losses.uncertain_addresses;
   // The reports of programs have the strings of records, but not the strings of maps.

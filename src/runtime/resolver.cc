@@ -202,10 +202,6 @@ int64_t measure_wall_clock_offset_ns(clockid_t clock, int times) {
   return offset;
 }
 
-}  // namespace
-
-namespace {
-
 struct WallClock {
   int64_t first_ns = 0, offset_ns = 0;
 };

@@ -30,7 +30,8 @@ std::string format_time(std::string_view format, uint64_t ns, uint32_t clock);
 
 // Returns the present CLOCK_REALTIME minus `clock`, in nanoseconds.
 int64_t wall_clock_offset_ns(uint32_t clock);
-// By how much the clock was set since the first call of wall_clock_offset_ns(); 0 if it was not, or nobody has called.
+// Returns by how many seconds somebody has set the clock since the first call of wall_clock_offset_ns(). 0: by none, or
+// there was no call.
 double wall_clock_step_seconds();
 
 }  // namespace espy::runtime

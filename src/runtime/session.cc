@@ -407,8 +407,7 @@ UserLosses Session::user_losses() {
   if (const uint64_t lost = processes_.lost_events(); lost > 0)
     others.push_back(
         fmt::format("events of starting and ending processes that were lost (addresses of short-lived processes may "
-                    "have no names): "
-                    "{}",
+                    "have no names): {}",
                     lost));
   return {events_.lost_records(),
           events_.dropped_by_program(),
