@@ -56,7 +56,7 @@ output::RecordingGaps gaps_of(const recording::Reader& reader, bool is_at_end) {
   if (reader.lost_count() > 0)
     gaps.sentences.push_back(fmt::format("events that were lost while they were recorded: {}", reader.lost_count()));
   for (const std::string& each : reader.incomplete())
-    gaps.sentences.push_back("while the events were recorded, " + each);
+    gaps.sentences.push_back("while the events were recorded: " + printable_line(each));
   gaps.sentences.insert(gaps.sentences.end(), reader.damages().begin(), reader.damages().end());
   if (is_at_end && !reader.is_complete())
     gaps.sentences.emplace_back("the recording was cut off: its last events may be missing");

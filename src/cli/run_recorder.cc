@@ -13,6 +13,7 @@
 #include "base/printable.h"
 #include "cli/recorder.h"
 #include "cli/run_script.h"
+#include "runtime/resolver.h"
 
 namespace espy::cli {
 
@@ -32,7 +33,7 @@ recording::Description describe(const Environment& e, const RecordWishes& wishes
   out.page_size_bytes = e.kernel->page_size_bytes();
   out.cpu_count = e.kernel->cpu_count();
   out.started_ns = clock_ns(CLOCK_BOOTTIME);
-  out.started_wall_ns = clock_ns(CLOCK_REALTIME);
+  out.started_wall_ns = out.started_ns + static_cast<uint64_t>(runtime::wall_clock_offset_ns(CLOCK_BOOTTIME));
   out.max_text_bytes = wishes.max_text_bytes;
   if (e.config.has_child) out.child_pid = e.config.child_pid;
   out.types = script.types;

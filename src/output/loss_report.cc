@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <iterator>
 #include <numeric>
 
 #include "base/printable.h"
@@ -115,20 +116,20 @@ std::string LossReport::inexact() const {
     return fmt::format("{} {}{}", totals[i], kLossNames[i].sentence,
                        has_place ? fmt::format(", {} by {}", worst->losses[i], worst->probes.front().name) : "");
   }
-  if (!gaps.empty()) return gaps.front();
-  if (!file_changes.empty()) return file_changes.front();
-  if (!others.empty()) return others.front();
-  if (uncertain_addresses > 0) return uncertain_sentence();
-  if (skipped_probes.empty()) return "";
-  return fmt::format("{} places that match could not be probed, among them {}", skipped_probes.size(),
-                     skipped_probes.front().name);
+  const std::vector<std::string> reasons = reasons_beside_records();
+  return reasons.empty() ? "" : reasons.front();
 }
 
-std::vector<std::string> LossReport::sentences_of_events() const {
+std::vector<std::string> LossReport::reasons_beside_records() const {
   std::vector<std::string> out;
   for (size_t i = 0; i < kLossKinds; ++i)
     if (totals[i] > 0 && kind_at(i) != LossKind::kRecord)
       out.push_back(fmt::format("{} {}", totals[i], kLossNames[i].sentence));
+  for (const auto* sentences : {&gaps, &file_changes, &others}) std::ranges::copy(*sentences, std::back_inserter(out));
+  if (uncertain_addresses > 0) out.push_back(uncertain_sentence());
+  if (!skipped_probes.empty())
+    out.push_back(fmt::format("{} places that match could not be probed, among them {}", skipped_probes.size(),
+                              skipped_probes.front().name));
   return out;
 }
 

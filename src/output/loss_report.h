@@ -74,8 +74,9 @@ struct LossReport {
   Losses totals = {};  // of the actions, and of no action, as the truncated strings of maps
   // Returns "" if everything that was shown is exact, otherwise a sentence with the first reason why not.
   std::string inexact() const;
-  // A sentence for each kind of loss, without that of lost records: "16 reads of memory failed".
-  std::vector<std::string> sentences_of_events() const;
+  // Returns a sentence for each reason why not everything is exact, such as "16 reads of memory failed". Leaves out
+  // lost records, because a recording counts them where they are missing.
+  std::vector<std::string> reasons_beside_records() const;
   std::string uncertain_sentence() const;  // about uncertain_addresses
   // Returns "" if the kernel counts all runs that it skips, otherwise a sentence that names probes of which it does
   // not. Ignores profile and interval, which are samples anyway.

@@ -159,7 +159,10 @@ Result<int> Session::run_script() {
 // What a replay of the recording has to know.
 Status Session::finish_tap() {
   if (options_.tap == nullptr) return {};
-  return options_.tap->finish(make_loss_report(machine_, program_, user_losses()).sentences_of_events());
+  probed_files_.look();
+  std::vector<std::string> reasons = make_loss_report(machine_, program_, user_losses()).reasons_beside_records();
+  if (!options_.left_out_by_filter.empty()) reasons.push_back(options_.left_out_by_filter);
+  return options_.tap->finish(reasons);
 }
 
 void Session::show_attached() {
@@ -468,7 +471,7 @@ bool Session::report_losses() {
   std::string reason = loss_report.inexact();
   if (reason.empty()) reason = options_.left_out_by_filter;
   if (reason.empty()) return true;
-  send("errorf", "not all that was shown is exact: " + reason);
+  send("errorf", "not all that was shown is exact: " + printable_line(reason));
   return false;
 }
 

@@ -251,6 +251,16 @@ def during(world):
     world.put("calls")
     done = end(world, espy)
     check(re.search(r'"exact": false.*"changed_files": \["\./target was replaced', done.stdout) is not None, done.stdout)
+    # A recording keeps it.
+    world.put("calls")
+    espy = start(world, "--record", "recording", "-e", script)
+    Traced(world, world.target, 10, "again").end()
+    world.put("calls2")
+    done = end(world, espy)
+    replayed = world.run("--strict", "-i", "recording", "-e", script)
+    check(count_of(replayed) == 10 and replayed.returncode == 1, replayed.stdout + replayed.stderr)
+    check("while the events were recorded: ./target was replaced during the run" in replayed.stderr + replayed.stdout,
+          done.stdout + done.stderr + replayed.stderr)
     # One that is removed, or has another name or mode, is the same.
     world.put("calls")
     espy = start(world, "--strict", "-e", script)

@@ -10,3 +10,7 @@ for probe in profile:hz:99 software:page-faults:1; do
   echo 0 >$online
   expect "$missing" "$ESPY" --strict -c "sh -c 'echo 1 >$online; sleep 0.3'" -e "$probe { @ = count(); }"
 done
+# A recording keeps it.
+echo 1 >$online
+"$ESPY" -q --record recording -c "sh -c 'echo 0 >$online; echo 1 >$online; sleep 0.3'" -e "$probe { @ = count(); }"
+expect "while the events were recorded: $missing" "$ESPY" --strict -i recording -e "$probe { @ = count(); }"
