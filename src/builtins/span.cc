@@ -8,7 +8,6 @@
 #include "base/strings.h"
 #include "builtins/common.h"
 #include "builtins/held_spans.h"
-#include "lower/value_names.h"
 #include "output/format.h"
 #include "runtime/handler_context.h"
 

@@ -5,7 +5,7 @@
 #include <string>
 #include <utility>
 
-#include "lower/control.h"
+#include "lower/functions.h"
 #include "program/unwind.h"
 
 namespace espy::lower {

@@ -12,9 +12,13 @@
 namespace espy::lower {
 namespace {
 
+using program::Gates;
+using program::Hook;
 using program::MapKind;
+using program::ProgramId;
 using program::Storage;
 
+constexpr uint32_t kMostRawTracepoints = 4;  // with tables of callers: those of the others would take much memory
 constexpr uint32_t kSmallRingBytes = 256 * 1024;
 constexpr uint32_t kMostOldRingBytes = 2 * 1024 * 1024;  // with its head, shorter than 4 MiB
 constexpr uint32_t kLargeRingBytes = 4 * 1024 * 1024;
@@ -38,6 +42,11 @@ MapKind hash_kind(const check::CheckedMap& map, bool is_aggregation) {
   const bool is_lru = map.kind == MapKind::kLruHash || map.kind == MapKind::kLruPercpuHash;
   if (is_aggregation) return is_lru ? MapKind::kLruPercpuHash : MapKind::kPercpuHash;
   return is_lru ? MapKind::kLruHash : MapKind::kHash;
+}
+
+// Programs that are turned off together share a table.
+bool shares_table(Hook hook) {
+  return hook == Hook::kUserFunction || hook == Hook::kKernelFunction || hook == Hook::kSystemCalls;
 }
 
 bool may_emit(const check::Unit& unit) {
@@ -219,6 +228,24 @@ void ModuleContext::add_gates(uint32_t programs) {
   if (!pair_calls()) return;
   program.gates.calls =
       program.maps.add({.name = "calls", .kind = MapKind::kHash, .key_size = 16, .max_entries = kMaxCalls});
+}
+
+void ModuleContext::add_caller_table(ProgramId id) {
+  Gates& gates = program.gates;
+  const Hook hook = program.programs[id].hook;
+  if (!gates.has_gate(id) || (!shares_table(hook) && hook != Hook::kRawTracepoint)) return;
+  gates.caller_tables.resize(id.index + 1);
+  uint32_t same = 0;
+  for (uint32_t other = 0; other < id.index; ++other) {
+    if (program.programs[ProgramId{other}].hook != hook || gates.caller_tables[other] == 0) continue;
+    if (shares_table(hook)) {
+      gates.caller_tables[id.index] = gates.caller_tables[other];
+      return;
+    }
+    ++same;
+  }
+  if (same >= kMostRawTracepoints) return;
+  gates.caller_tables[id.index] = add_global(kCallerTableBytes * cpu_slots(), kCacheLineBytes);
 }
 
 void ModuleContext::add_own_times(uint32_t programs) {

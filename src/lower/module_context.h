@@ -16,6 +16,7 @@
 namespace espy::lower {
 
 inline constexpr uint32_t kCacheLineBytes = 64;
+inline constexpr uint32_t kCallerTableBytes = program::Gates::kCallers * program::Gates::kCallerBytes;  // of a CPU
 
 using program::MapId;
 using types::TypeId;
@@ -87,6 +88,9 @@ struct ModuleContext {
   void add_gates(uint32_t programs);      // if a budget is kept
   void add_own_times(uint32_t programs);  // if the kernel does not time programs
   void choose_ring_size();                // by the probes that may emit
+  // Gives the program a table of the processes that its events are in, if it may be detached to keep the budget
+  // (program::Gates::caller_tables). Requires that its hook is known.
+  void add_caller_table(program::ProgramId id);
   // After the units are lowered: the sizes that are known only now.
   void finish();
 

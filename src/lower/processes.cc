@@ -12,11 +12,10 @@
 
 #include <algorithm>
 #include <functional>
-#include <optional>
 #include <string>
 
-#include "lower/control.h"
-#include "lower/lowering.h"
+#include "lower/functions.h"
+#include "lower/mappings.h"
 
 namespace espy::lower {
 namespace {
@@ -36,16 +35,6 @@ ValueId key_of(Builder& ir, ValueId process) {
   const ValueId key = ir.slot(ir.add_slot(8, 8, "process"));
   ir.store(4, key, process);
   return key;
-}
-
-// nullopt if the kernel's BTF has no such member.
-std::optional<int64_t> offset_of(types::Types& types, kernel::Kernel& kernel, std::string_view struct_name,
-                                 std::string_view name) {
-  const TypeId type = kernel.find_struct(types, std::string(struct_name));
-  if (!type.valid()) return std::nullopt;
-  kernel.complete(types, type);
-  const auto found = types::find_member(types, type, name);
-  return found ? std::optional<int64_t>(found->offset_bits / 8) : std::nullopt;
 }
 
 bool can_read(kernel::Kernel& kernel) {
@@ -69,23 +58,23 @@ ValueId read(Builder& ir, types::Types& types, kernel::Kernel& kernel, ValueId b
 // A member of 4 or 8 bytes of the struct at `base`. Uses a plain load if lockdown disables the helper that copies.
 ValueId read_member(Builder& ir, types::Types& types, kernel::Kernel& kernel, ValueId base,
                     std::string_view struct_name, std::string_view name, uint8_t size_bytes) {
-  return read(ir, types, kernel, base, offset_of(types, kernel, struct_name, name).value_or(0), struct_name,
-              size_bytes);
+  return read(ir, types, kernel, base, std::max<int64_t>(member_offset(kernel, types, struct_name, name), 0),
+              struct_name, size_bytes);
 }
 
 // Branches to `same` if the current process started when the wanted one did, else to `other`.
 void compare_start(Builder& ir, ModuleContext& module, const spec::ProcessStart& start, BlockId same, BlockId other) {
-  const auto leader_at = offset_of(module.types, module.kernel, "task_struct", "group_leader");
-  const auto start_at = offset_of(module.types, module.kernel, "task_struct", "start_boottime");
+  const int64_t leader_at = member_offset(module.kernel, module.types, "task_struct", "group_leader");
+  const int64_t start_at = member_offset(module.kernel, module.types, "task_struct", "start_boottime");
   const bool has_typed_task = module.kernel.has(Feature::kGetCurrentTaskBtf);
-  if (!leader_at || !start_at || (!has_typed_task && !can_read(module.kernel))) return ir.jump(same);
+  if (leader_at < 0 || start_at < 0 || (!has_typed_task && !can_read(module.kernel))) return ir.jump(same);
   ValueId started;
   if (has_typed_task) {
-    started = ir.load(8, ir.load(8, ir.call(Helper::get_current_task_btf, {}), *leader_at), *start_at);
+    started = ir.load(8, ir.load(8, ir.call(Helper::get_current_task_btf, {}), leader_at), start_at);
   } else {
     const ValueId leader =
-        read(ir, module.types, module.kernel, ir.call(Helper::get_current_task, {}), *leader_at, "task_struct", 8);
-    started = read(ir, module.types, module.kernel, leader, *start_at, "task_struct", 8);
+        read(ir, module.types, module.kernel, ir.call(Helper::get_current_task, {}), leader_at, "task_struct", 8);
+    started = read(ir, module.types, module.kernel, leader, start_at, "task_struct", 8);
   }
   const ValueId later = ir.binary(Op::k_sub, started, ir.constant(static_cast<int64_t>(start.earliest_ns)));
   ir.branch(Condition::ult, later, ir.constant(static_cast<int64_t>(start.precision_ns)), same, other);
@@ -135,10 +124,10 @@ ValueId own_id(Builder& ir, types::Types& types, kernel::Kernel& kernel, const s
   ir.call(Helper::get_ns_current_pid_tgid, {ir.constant(static_cast<int64_t>(space.device)),
                                             ir.constant(static_cast<int64_t>(space.inode)), ids, ir.constant(8)});
   const ValueId direct = ir.load(4, ids, is_process ? 4 : 0);
-  const auto numbers = offset_of(types, kernel, "pid", "numbers"), number = offset_of(types, kernel, "upid", "nr"),
-             of_upid = offset_of(types, kernel, "upid", "ns"), common = offset_of(types, kernel, "pid_namespace", "ns"),
-             inode = offset_of(types, kernel, "ns_common", "inum"), level = offset_of(types, kernel, "pid", "level");
-  if (!numbers || !number || !of_upid || !common || !inode || !level || !can_read(kernel)) return direct;
+  const auto at = [&](std::string_view tag, std::string_view name) { return member_offset(kernel, types, tag, name); };
+  const int64_t numbers = at("pid", "numbers"), level = at("pid", "level"), number = at("upid", "nr"),
+                of_upid = at("upid", "ns"), common = at("pid_namespace", "ns"), inode = at("ns_common", "inum");
+  if (std::min({numbers, level, number, of_upid, common, inode}) < 0 || !can_read(kernel)) return direct;
   const int64_t upid_bytes = types[kernel.find_struct(types, "upid")].size_bytes;
   const ValueId out = ir.slot(ir.add_variable("own_id"));
   ir.store(8, out, direct);
@@ -146,18 +135,18 @@ ValueId own_id(Builder& ir, types::Types& types, kernel::Kernel& kernel, const s
     ValueId task = ir.call(Helper::get_current_task, {});
     if (is_process) task = read_member(ir, types, kernel, task, "task_struct", "group_leader", 8);
     const ValueId pid = read_member(ir, types, kernel, task, "task_struct", "thread_pid", 8);
-    const ValueId depth = read(ir, types, kernel, pid, *level, "pid", 4);
+    const ValueId depth = read(ir, types, kernel, pid, level, "pid", 4);
     ir.count_up(kMostLevels, [&](ValueId index, BlockId done) {
       const BlockId look = ir.add_block("look"), found = ir.add_block("found"), next = ir.add_block("next");
       ir.branch(Condition::ult, index, depth, look, done);
       ir.enter(look);
       const ValueId entry =
-          ir.binary(Op::k_add, pid, ir.binary(Op::k_add, ir.binary(Op::k_mul, index, upid_bytes), *numbers));
-      const ValueId outer = read(ir, types, kernel, entry, *of_upid, "upid", 8);
-      const ValueId its_inode = read(ir, types, kernel, outer, *common + *inode, "pid_namespace", 4);
+          ir.binary(Op::k_add, pid, ir.binary(Op::k_add, ir.binary(Op::k_mul, index, upid_bytes), numbers));
+      const ValueId outer = read(ir, types, kernel, entry, of_upid, "upid", 8);
+      const ValueId its_inode = read(ir, types, kernel, outer, common + inode, "pid_namespace", 4);
       ir.branch(Condition::eq, its_inode, ir.constant(static_cast<int64_t>(space.inode)), found, next);
       ir.enter(found);
-      ir.store(8, out, read(ir, types, kernel, entry, *number, "upid", 4));
+      ir.store(8, out, read(ir, types, kernel, entry, number, "upid", 4));
       ir.jump(done);
       ir.enter(next);
     });

@@ -39,32 +39,23 @@
 // before 6.2, and pointers in structs from 6.2 to 6.17, use the helper.
 //
 // kernel_read() alone decides which form is used.
-#include "lower/reads.h"
-
 #include <fmt/format.h>
 
 #include <algorithm>
 
+#include "lower/lowering.h"
+
 namespace espy::lower {
+
 namespace {
 
 constexpr int64_t kLargestOffset = 32000;  // of a load instruction, with some space for the width
 
 }  // namespace
 
-// get_stackid() and its maps are not available to programs that sleep.
-Reads::Reads(ModuleContext& module, Functions& functions, const check::Unit& unit, Scratch& scratch, Memory& memory,
-             Failures& failures)
-    : Emitter(module, functions),
-      context_(unit.context),
-      scratch_(scratch),
-      memory_(memory),
-      failures_(failures),
-      may_sleep_(unit.context.may_sleep && !module.takes_stacks(unit)) {}
-
 // True if `struct_type` has an integer of exactly this size at this offset; or a pointer, if the helper is not
 // available.
-bool Reads::is_plain_member(TypeId struct_type, int64_t offset_bytes, uint8_t size_bytes) {
+bool Lowering::is_plain_member(TypeId struct_type, int64_t offset_bytes, uint8_t size_bytes) {
   const types::Type& type = types()[struct_type];
   if (type.kind != Kind::kStruct || type.is_union) return false;
   for (const types::Member& member : type.members) {
@@ -72,16 +63,15 @@ bool Reads::is_plain_member(TypeId struct_type, int64_t offset_bytes, uint8_t si
     const types::Type& inner = types()[member.type];
     if (member.bit_size || offset_bytes < begin || offset_bytes >= begin + inner.size_bytes) continue;
     if (inner.kind == Kind::kStruct) return is_plain_member(member.type, offset_bytes - begin, size_bytes);
-    const bool is_fit = types::is_integer(inner) || (inner.kind == Kind::kPointer && !memory_.may_copy_from_kernel());
+    const bool is_fit = types::is_integer(inner) || (inner.kind == Kind::kPointer && !may_copy_from_kernel());
     return is_fit && offset_bytes == begin && inner.size_bytes == size_bytes;
   }
   return false;
 }
 
-Reads::KernelRead Reads::kernel_read(TypeId struct_type, int64_t offset_bytes, uint8_t size_bytes) {
+Lowering::KernelRead Lowering::kernel_read(TypeId struct_type, int64_t offset_bytes, uint8_t size_bytes) {
   const bool needs_faults = config().warn_helper_errors || config().counts_losses;
-  if ((needs_faults && memory_.may_copy_from_kernel()) || !kernel().kfunc_id("bpf_rdonly_cast"))
-    return KernelRead::kCopy;
+  if ((needs_faults && may_copy_from_kernel()) || !kernel().kfunc_id("bpf_rdonly_cast")) return KernelRead::kCopy;
   if (kernel().has(kernel::Feature::kRdonlyCastVoid)) return KernelRead::kCast;
   if (!struct_type.valid() || !kernel().has(kernel::Feature::kRdonlyCastTyped)) return KernelRead::kCopy;
   const auto location = kernel().btf_location(types(), struct_type);
@@ -89,17 +79,16 @@ Reads::KernelRead Reads::kernel_read(TypeId struct_type, int64_t offset_bytes, u
   return fits ? KernelRead::kTypedCast : KernelRead::kCopy;
 }
 
-ValueId Reads::read_scalar(ValueId base, int64_t offset_bytes, uint8_t size_bytes, bool is_signed, AddressSpace space,
-                           TypeId struct_type) {
-  if (space == AddressSpace::kBpf) return memory_.load_scalar(base, offset_bytes, size_bytes, is_signed);
+ValueId Lowering::read_scalar(ValueId base, int64_t offset_bytes, uint8_t size_bytes, bool is_signed,
+                              AddressSpace space, TypeId struct_type) {
+  if (space == AddressSpace::kBpf) return load_scalar(base, offset_bytes, size_bytes, is_signed);
   // Loads through an iterator's typed context are allowed under lockdown as well.
-  if (is_iterator_context(base) && !memory_.may_copy_from_kernel())
-    return ir().load(size_bytes, base, offset_bytes, is_signed);
+  if (is_iterator_context(base) && !may_copy_from_kernel()) return ir().load(size_bytes, base, offset_bytes, is_signed);
   const bool is_far = offset_bytes < -kLargestOffset || offset_bytes > kLargestOffset;
   const KernelRead kind = space == AddressSpace::kUser
                               ? KernelRead::kCopy
                               : kernel_read(is_far ? TypeId{} : struct_type, offset_bytes, size_bytes);
-  if (kind == KernelRead::kCopy) return copied_scalar(base, offset_bytes, size_bytes, is_signed, space);
+  if (kind == KernelRead::kCopy) return read_scalar_by_helper(base, offset_bytes, size_bytes, is_signed, space);
   if (is_far) {
     base = offset(base, offset_bytes);
     offset_bytes = 0;
@@ -111,36 +100,36 @@ ValueId Reads::read_scalar(ValueId base, int64_t offset_bytes, uint8_t size_byte
   return is_signed ? extend(raw, size_bytes, true) : raw;
 }
 
-bool Reads::is_iterator_context(ValueId base) {
+bool Lowering::is_iterator_context(ValueId base) {
   return context_.kind == program::ProgramKind::kIter && functions_.function().values[base].op == Op::k_context;
 }
 
-ValueId Reads::copied_scalar(ValueId base, int64_t offset_bytes, uint8_t size_bytes, bool is_signed,
-                             AddressSpace space) {
-  const ValueId copy = memory_.allocate(8, "read");
+ValueId Lowering::read_scalar_by_helper(ValueId base, int64_t offset_bytes, uint8_t size_bytes, bool is_signed,
+                                        AddressSpace space) {
+  const ValueId copy = memory(8, "read");
   read(copy, size_bytes, offset(base, offset_bytes), space);
   return ir().load(size_bytes, copy, 0, is_signed);
 }
 
-void Reads::read(ValueId destination, uint32_t size_bytes, ValueId source, AddressSpace space) {
+void Lowering::read(ValueId destination, uint32_t size_bytes, ValueId source, AddressSpace space) {
   if (size_bytes == 0) return;
-  if (space == AddressSpace::kBpf) return memory_.copy(destination, source, size_bytes);
+  if (space == AddressSpace::kBpf) return copy(destination, source, size_bytes);
   read_dynamic(destination, ir().constant(size_bytes), size_bytes, source, space);
 }
 
-void Reads::read_dynamic(ValueId destination, ValueId size, uint32_t most_bytes, ValueId source, AddressSpace space) {
-  if (space == AddressSpace::kBpf && !memory_.may_copy_from_kernel())
-    return memory_.copy(destination, source, most_bytes);
+void Lowering::read_dynamic(ValueId destination, ValueId size, uint32_t most_bytes, ValueId source,
+                            AddressSpace space) {
+  if (space == AddressSpace::kBpf && !may_copy_from_kernel()) return copy(destination, source, most_bytes);
   const Helper helper = space == AddressSpace::kUser ? Helper::probe_read_user : Helper::probe_read_kernel;
   call_reader(helper, destination, size, most_bytes, source);
 }
 
 // All reading helpers zero the destination if they fail.
-ValueId Reads::call_reader(Helper helper, ValueId destination, ValueId size, uint32_t most_bytes, ValueId source) {
+ValueId Lowering::call_reader(Helper helper, ValueId destination, ValueId size, uint32_t most_bytes, ValueId source) {
   const ValueId got = ir().call(helper, {destination, size, source});
   const bool is_user = helper == Helper::probe_read_user || helper == Helper::probe_read_user_str;
   if (!is_user || !may_sleep_here()) {
-    failures_.report(helper, got);
+    report_failure(helper, got);
     return got;
   }
   const ir::SlotId result = new_slot("read");
@@ -149,10 +138,10 @@ ValueId Reads::call_reader(Helper helper, ValueId destination, ValueId size, uin
     when(Condition::eq, fault_in(destination, size, most_bytes, source), ir().constant(0), [&] {
       write_slot(result, ir().call(helper, {destination, size, source}));
     });
-    failures_.report(helper, read_slot(result));
+    report_failure(helper, read_slot(result));
   };
   const auto do_not_wait = [&] {
-    failures_.emit(helper, got);
+    emit_failure(helper, got);
     count_loss(
         program::LossKind::kRead,
         fmt::format("reads of memory that was not there gave zeros, as {} other threads were in the same program "
@@ -160,14 +149,14 @@ ValueId Reads::call_reader(Helper helper, ValueId destination, ValueId size, uin
                     kWaitingRegions));
   };
   when(Condition::slt, got, ir().constant(0),
-       [&] { when(Condition::ult, scratch_.region_number(), ir().constant(kWaitingRegions), wait, do_not_wait); });
+       [&] { when(Condition::ult, scratch_region_number(), ir().constant(kWaitingRegions), wait, do_not_wait); });
   return read_slot(result);
 }
 
 // Touches each page of `size` bytes at `source`. Returns 0 if the first page is present then; later ones may be past a
 // string's end and need not exist. Overwrites the first byte of `destination`. The process may hold the page back for
 // as long as it likes: meanwhile the run counts as one that waits.
-ValueId Reads::fault_in(ValueId destination, ValueId size, uint32_t most_bytes, ValueId source) {
+ValueId Lowering::fault_in(ValueId destination, ValueId size, uint32_t most_bytes, ValueId source) {
   const uint32_t page_bytes = kernel().page_size_bytes();
   sleeps_ = true;
   const uint32_t waiting = module_.waiting_counter(functions_.program());
@@ -185,11 +174,10 @@ ValueId Reads::fault_in(ValueId destination, ValueId size, uint32_t most_bytes, 
   return first;
 }
 
-ValueId Reads::read_string(ValueId destination, uint32_t capacity_bytes, ValueId source, AddressSpace space,
-                           bool zero_rest) {
-  if (zero_rest) memory_.zero(destination, capacity_bytes);
-  if (space == AddressSpace::kBpf && !memory_.may_copy_from_kernel())
-    return memory_.copy_text(destination, source, capacity_bytes);
+ValueId Lowering::read_string(ValueId destination, uint32_t capacity_bytes, ValueId source, AddressSpace space,
+                              bool zero_rest) {
+  if (zero_rest) zero(destination, capacity_bytes);
+  if (space == AddressSpace::kBpf && !may_copy_from_kernel()) return copy_text(destination, source, capacity_bytes);
   const Helper helper = space == AddressSpace::kUser ? Helper::probe_read_user_str : Helper::probe_read_kernel_str;
   const ValueId got = call_reader(helper, destination, ir().constant(capacity_bytes), capacity_bytes, source);
   // `got` is the length including the NUL, or a negative error.
@@ -199,14 +187,16 @@ ValueId Reads::read_string(ValueId destination, uint32_t capacity_bytes, ValueId
 }
 
 // The helpers replace the last byte of what fills the destination by a NUL, so that byte is read again.
-ValueId Reads::read_text(ValueId destination, TypeId string, ValueId source, AddressSpace space, bool zero_rest) {
-  const uint32_t count = types()[string].count;
-  const ValueId length = read_string(destination, count, source, space, zero_rest);
-  if (!types()[string].may_lack_nul) return length;
+ValueId Lowering::read_text(ValueId destination, const Operand& text, bool zero_rest) {
+  const types::Type& string = types()[text.type];
+  const uint32_t count = string.count;
+  const bool may_lack_nul = string.may_lack_nul;
+  const ValueId length = read_string(destination, count, text.value, text.space, zero_rest);
+  if (!may_lack_nul) return length;
   return select(
       Condition::eq, length, ir().constant(count - 1),
       [&] {
-        read(offset(destination, count - 1), 1, offset(source, count - 1), space);
+        read(offset(destination, count - 1), 1, offset(text.value, count - 1), text.space);
         const ValueId last = ir().load(1, destination, count - 1);
         return ir().binary(Op::k_add, length, ir().binary(Op::k_ne, last, ir().constant(0)));
       },
@@ -214,15 +204,15 @@ ValueId Reads::read_text(ValueId destination, TypeId string, ValueId source, Add
 }
 
 // Strings are zero-padded, but a struct was copied with the bytes that its char arrays have behind their ends.
-Operand Reads::padded_text(ValueId address, TypeId string) {
-  const ValueId copy = memory_.allocate(types()[string].size_bytes, "text");
-  const ValueId length = read_text(copy, string, address, AddressSpace::kBpf, true);
+Operand Lowering::padded_text(ValueId address, TypeId string) {
+  const ValueId copy = memory(types()[string].size_bytes, "text");
+  const ValueId length = read_text(copy, {string, address, true}, true);
   return {string, copy, true, AddressSpace::kBpf, length};
 }
 
 // A typed pointer allows a plain load of a number in the task itself. Through others the kernel may not let a program
 // load: those that are followed are untyped.
-ValueId Reads::current_task_field(std::span<const std::string_view> path) {
+ValueId Lowering::current_task_field(std::span<const std::string_view> path) {
   ValueId base = ir().call(Helper::get_current_task, {});
   bool is_in_task = true;
   TypeId type = kernel().find_struct(types(), "task_struct");
@@ -253,7 +243,8 @@ ValueId Reads::current_task_field(std::span<const std::string_view> path) {
                      outer);
 }
 
-Operand Reads::typed(ValueId address, int64_t offset_bytes, TypeId type, AddressSpace space, TypeId struct_type) {
+Operand Lowering::read_typed(ValueId address, int64_t offset_bytes, TypeId type, AddressSpace space,
+                             TypeId struct_type) {
   module_.complete(type);
   const types::Type& layout = types()[type];
   if (layout.kind == Kind::kString && layout.may_lack_nul && space == AddressSpace::kBpf)
@@ -264,14 +255,15 @@ Operand Reads::typed(ValueId address, int64_t offset_bytes, TypeId type, Address
                             struct_type)};
 }
 
-Operand Reads::dereference(Operand pointer, TypeId type) {
+Operand Lowering::dereference(Operand pointer, TypeId type) {
   const types::Type from = types()[pointer.type];
   const AddressSpace space = from.kind == Kind::kPointer ? from.space : AddressSpace::kKernel;
-  return through(pointer, type,
-                 [&](ValueId address) { return typed(address, 0, type, pointer.is_address ? pointer.space : space); });
+  return through_pointer(pointer, type, [&](ValueId address) {
+    return read_typed(address, 0, type, pointer.is_address ? pointer.space : space);
+  });
 }
 
-bool Reads::may_be_null(Operand pointer) {
+bool Lowering::may_be_null(Operand pointer) {
   const types::Type& type = types()[pointer.type];
   if (pointer.is_address || type.kind != Kind::kPointer || type.space != AddressSpace::kBpf) return false;
   const types::Type& target = types()[type.element];
@@ -279,19 +271,20 @@ bool Reads::may_be_null(Operand pointer) {
 }
 
 // A scalar is loaded in a branch: the verifier refuses loads from an address that is the context's in one branch only.
-Operand Reads::through(Operand pointer, TypeId type, const std::function<Operand(ValueId)>& read) {
-  if (types::is_by_reference(types()[module_.complete(type)]) || !may_be_null(pointer)) return read(readable(pointer));
+Operand Lowering::through_pointer(Operand pointer, TypeId type, const std::function<Operand(ValueId)>& read_at) {
+  if (types::is_by_reference(types()[module_.complete(type)]) || !may_be_null(pointer))
+    return read_at(readable_address(pointer));
   return {type, select(
-                    Condition::ne, pointer.value, ir().constant(0), [&] { return read(pointer.value).value; },
+                    Condition::ne, pointer.value, ir().constant(0), [&] { return read_at(pointer.value).value; },
                     [&] { return ir().constant(0); })};
 }
 
-ValueId Reads::readable(Operand pointer) {
+ValueId Lowering::readable_address(Operand pointer) {
   if (!may_be_null(pointer)) return pointer.value;
   const uint32_t size = std::max(types()[module_.complete(types()[pointer.type].element)].size_bytes, 1u);
   return select(
       Condition::ne, pointer.value, ir().constant(0), [&] { return pointer.value; },
-      [&] { return memory_.zeros(static_cast<uint32_t>(round_up(size, 8))); });
+      [&] { return zeros(static_cast<uint32_t>(round_up(size, 8))); });
 }
 
 }  // namespace espy::lower
