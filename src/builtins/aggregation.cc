@@ -403,7 +403,7 @@ void update_tseries(Lowering& lowering, const CallSite& call, ValueId address, b
   });
 }
 
-// ---- The last values: written by lower/recents.cc, since several CPUs share a ring --------------------------------
+// ---- The last values: written by lower/maps.cc, since several CPUs share a ring -----------------------------------
 
 constexpr int64_t kMaxRecent = 65536;
 

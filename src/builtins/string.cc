@@ -8,7 +8,7 @@
 //
 // str(), buf() and str_concat() implement `lower_into`, which writes to its destination (a record, a map value, scratch
 // memory) without an intermediate copy. Layout of the values: program/layout.h; reads from user and kernel memory:
-// lower/read.cc.
+// lower/reads.cc.
 #include <cerrno>
 #include <csignal>
 #include <cstring>

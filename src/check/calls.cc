@@ -80,7 +80,7 @@ TypeId Calls::call_function(ExprId id, const Call& node, size_t index) {
   return function.result ? type_names_.type(function.result) : facts_.types().void_type();
 }
 
-constexpr size_t kMaxNesting = 16;  // of functions in calls, as in lower/function_calls.cc
+constexpr size_t kMaxNesting = 16;  // of functions in calls, as in lower/expressions.cc
 
 // Calls are inlined. Earlier rounds have found all calls by the time that errors count.
 void Calls::refuse_recursion(ExprId id, size_t called) {

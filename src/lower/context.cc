@@ -1,3 +1,4 @@
+// What a probe tells: the fields of its context, registers, and values at the locations that debug information gives.
 #include <algorithm>
 #include <bit>
 #include <optional>
@@ -7,34 +8,9 @@
 
 namespace espy::lower {
 
-// ==== context_fields
 using spec::Recipe;
 
-Operand Lowering::field_at(const spec::ContextField& field, ValueId base, int64_t offset_bytes, AddressSpace space) {
-  const Recipe& recipe = field.recipe;
-  if (!is_scalar(field.type)) return {field.type, offset(base, offset_bytes), true, space};
-  return {field.type, read_scalar(base, offset_bytes, recipe.size_bytes, recipe.is_signed, space, {})};
-}
-
-// The contexts of raw probes consist of 8-byte words; a narrower argument is the low part of its word.
-Operand Lowering::context_word(const spec::ContextField& field, ValueId context) {
-  using program::ProgramKind;
-  const Recipe& recipe = field.recipe;
-  const bool has_words = context_.kind != ProgramKind::kTracepoint && context_.kind != ProgramKind::kPerfEvent &&
-                         context_.kind != ProgramKind::kKprobe && context_.kind != ProgramKind::kIter;
-  if (!has_words || recipe.size_bytes == 8)
-    return {field.type, ir().load(recipe.size_bytes, context, recipe.offset_bytes, recipe.is_signed)};
-  return {field.type, extend(ir().load(8, context, recipe.offset_bytes), recipe.size_bytes, recipe.is_signed)};
-}
-
-// A string in a tracepoint's record, at an offset that the record holds.
-Operand Lowering::record_string(const spec::ContextField& field, ValueId context) {
-  const Recipe& recipe = field.recipe;
-  const ValueId string_offset = ir().unary(Op::k_zext16, ir().load(4, context, recipe.offset_bytes));
-  const ValueId address = ir().binary(Op::k_add, context, string_offset);
-  const int64_t origin = recipe.kind == Recipe::Kind::kRelativeLoc ? int64_t{recipe.offset_bytes} + 4 : 0;
-  return {field.type, offset(address, origin), !is_scalar(field.type), AddressSpace::kKernel};
-}
+// ---- Fields of the context: arguments, return values, registers
 
 Operand Lowering::context_field(const spec::ContextField& field) {
   const Recipe& recipe = field.recipe;
@@ -66,6 +42,32 @@ Operand Lowering::context_field(const spec::ContextField& field) {
   UNREACHABLE("kind of recipe");
 }
 
+Operand Lowering::field_at(const spec::ContextField& field, ValueId base, int64_t offset_bytes, AddressSpace space) {
+  const Recipe& recipe = field.recipe;
+  if (!is_scalar(field.type)) return {field.type, offset(base, offset_bytes), true, space};
+  return {field.type, read_scalar(base, offset_bytes, recipe.size_bytes, recipe.is_signed, space, {})};
+}
+
+// The contexts of raw probes consist of 8-byte words; a narrower argument is the low part of its word.
+Operand Lowering::context_word(const spec::ContextField& field, ValueId context) {
+  using program::ProgramKind;
+  const Recipe& recipe = field.recipe;
+  const bool has_words = context_.kind != ProgramKind::kTracepoint && context_.kind != ProgramKind::kPerfEvent &&
+                         context_.kind != ProgramKind::kKprobe && context_.kind != ProgramKind::kIter;
+  if (!has_words || recipe.size_bytes == 8)
+    return {field.type, ir().load(recipe.size_bytes, context, recipe.offset_bytes, recipe.is_signed)};
+  return {field.type, extend(ir().load(8, context, recipe.offset_bytes), recipe.size_bytes, recipe.is_signed)};
+}
+
+// A string in a tracepoint's record, at an offset that the record holds.
+Operand Lowering::record_string(const spec::ContextField& field, ValueId context) {
+  const Recipe& recipe = field.recipe;
+  const ValueId string_offset = ir().unary(Op::k_zext16, ir().load(4, context, recipe.offset_bytes));
+  const ValueId address = ir().binary(Op::k_add, context, string_offset);
+  const int64_t origin = recipe.kind == Recipe::Kind::kRelativeLoc ? int64_t{recipe.offset_bytes} + 4 : 0;
+  return {field.type, offset(address, origin), !is_scalar(field.type), AddressSpace::kKernel};
+}
+
 // base + index * scale + displacement.
 ValueId Lowering::user_address(const Recipe& recipe) {
   ValueId address = ir().constant(recipe.displacement);
@@ -84,7 +86,12 @@ ValueId Lowering::register_value(const kernel::Register& reg) {
   return read_scalar(registers, reg.offset_bytes, size, false, AddressSpace::kKernel, {});
 }
 
-// ==== value_locations
+// ---- Values of a probed program at the locations that debug information gives (types/value_location.h)
+//
+// The operations of a location are run at compile time, on a stack of IR values; the program contains only the
+// arithmetic that remains. A value in one piece, in a register or in memory, is read like any other. A value in several
+// pieces is assembled in our memory.
+
 namespace {
 
 using Code = types::LocationOp::Code;
@@ -121,8 +128,17 @@ ValueId pop(std::vector<ValueId>& stack) {
 
 }  // namespace
 
-ValueId Lowering::saved_register(int64_t offset_bytes) {
-  return ir().load(8, ir().context(), *context_.registers_offset_bytes + offset_bytes);
+Operand Lowering::value_at_location(const spec::ContextField& field) {
+  const types::Type layout = types()[module_.complete(field.type)];
+  const std::vector<types::LocationPiece>& pieces = field.recipe.place.pieces;
+  const bool is_reference = types::is_by_reference(layout);
+  if (pieces.size() == 1 && pieces[0].kind == PieceKind::kMemory)
+    return read_typed(evaluate_location(pieces[0], pieces[0].steps), 0, field.type, AddressSpace::kUser);
+  if (pieces.size() == 1 && pieces[0].kind == PieceKind::kValue && !is_reference)
+    return {field.type, extend(evaluate_location(pieces[0], pieces[0].steps), static_cast<uint8_t>(layout.size_bytes),
+                               layout.is_signed)};
+  const ValueId address = assemble_pieces(pieces, layout.size_bytes);
+  return is_reference ? Operand{field.type, address, true} : load(address, field.type);
 }
 
 // The value that the operations leave on top of the stack.
@@ -166,6 +182,10 @@ void Lowering::apply_to_top(const types::LocationPiece& piece, const types::Loca
   }
 }
 
+ValueId Lowering::saved_register(int64_t offset_bytes) {
+  return ir().load(8, ir().context(), *context_.registers_offset_bytes + offset_bytes);
+}
+
 // While a uretprobe is active on the function, it returns to a trampoline. The kernel keeps the original address in the
 // task's list of return_instance, the latest first, with the stack pointer at the function's entry.
 ValueId Lowering::return_address(ValueId stored, ValueId stack_pointer) {
@@ -205,23 +225,9 @@ ValueId Lowering::value_by_caller(const types::LocationPiece& piece, std::span<c
       [&] { return value_by_caller(piece, callers.subspan(1), return_address); });
 }
 
-Operand Lowering::value_at_location(const spec::ContextField& field) {
-  const types::Type layout = types()[module_.complete(field.type)];
-  const std::vector<types::LocationPiece>& pieces = field.recipe.place.pieces;
-  const bool is_reference = types::is_by_reference(layout);
-  if (pieces.size() == 1 && pieces[0].kind == PieceKind::kMemory)
-    return read_typed(evaluate_location(pieces[0], pieces[0].steps), 0, field.type, AddressSpace::kUser);
-  if (pieces.size() == 1 && pieces[0].kind == PieceKind::kValue && !is_reference)
-    return {field.type, extend(evaluate_location(pieces[0], pieces[0].steps), static_cast<uint8_t>(layout.size_bytes),
-                               layout.is_signed)};
-  const ValueId address = assemble_pieces(pieces, layout.size_bytes);
-  return is_reference ? Operand{field.type, address, true} : load(address, field.type);
-}
-
 // Returns the address of the concatenated pieces.
 ValueId Lowering::assemble_pieces(const std::vector<types::LocationPiece>& pieces, uint32_t size_bytes) {
-  const ValueId out = memory(size_bytes, "pieces");
-  zero(out, size_bytes);
+  const ValueId out = zeroed_memory(size_bytes, "pieces");
   uint32_t at = 0;
   for (const types::LocationPiece& piece : pieces) {
     const uint32_t size = std::min(piece.size_bytes == 0 ? size_bytes : piece.size_bytes, size_bytes - at);

@@ -1,3 +1,4 @@
+// Expressions: the recursion over the tree. What operators do is in operators.cc, what concerns maps in maps.cc.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -9,33 +10,14 @@
 
 namespace espy::lower {
 
-// ==== expressions
-void Lowering::with_scalar(ExprId expr, const std::function<void()>& body) {
-  scalars_[expr] = scalar(expr);
-  body();
-  scalars_.erase(expr);
-}
+namespace {
 
-ValueId Lowering::scalar(ExprId expr) {
-  if (const auto known = scalars_.find(expr); known != scalars_.end()) return known->second;
-  const Operand operand = value(expr);
-  if (!operand.value.valid()) return ir().constant(0);
-  if (operand.is_address && types::is_aggregation(types()[operand.type])) return reduce(operand, types().int64()).value;
-  if (operand.is_address && operand.type.valid() && types()[operand.type].size_bytes <= 8)
-    return convert(operand, types().int64()).value;
-  return operand.value;
-}
+using syntax::BinaryOp;
 
-Operand Lowering::constant_value(TypeId type, const check::Constant& constant) {
-  if (const auto* number = std::get_if<int64_t>(&constant))
-    return convert({types().int64(), ir().constant(*number)}, type);
-  const std::string& text = std::get<std::string>(constant);
-  const uint32_t capacity = std::max(types()[type].size_bytes, 1u);
-  std::string bytes = text.substr(0, capacity);
-  bytes.resize(round_up(capacity, 8));
-  const auto length = static_cast<int64_t>(std::min<size_t>(text.size(), capacity - 1));
-  return {type, constant_bytes(bytes), true, AddressSpace::kBpf, ir().constant(length)};
-}
+// Of functions that call functions. The checker rejects recursion, so this is only a safeguard.
+constexpr size_t kMaxDepth = 16;
+
+}  // namespace
 
 Operand Lowering::value(ExprId expr) {
   const check::ExprFact& fact = unit().fact(expr);
@@ -83,6 +65,33 @@ Operand Lowering::value_of_node(ExprId expr) {
       ast()[expr].node);
 }
 
+ValueId Lowering::scalar(ExprId expr) {
+  if (const auto known = scalars_.find(expr); known != scalars_.end()) return known->second;
+  const Operand operand = value(expr);
+  if (!operand.value.valid()) return ir().constant(0);
+  if (operand.is_address && types::is_aggregation(types()[operand.type])) return reduce(operand, types().int64()).value;
+  if (operand.is_address && operand.type.valid() && types()[operand.type].size_bytes <= 8)
+    return convert(operand, types().int64()).value;
+  return operand.value;
+}
+
+void Lowering::with_scalar(ExprId expr, const std::function<void()>& body) {
+  scalars_[expr] = scalar(expr);
+  body();
+  scalars_.erase(expr);
+}
+
+Operand Lowering::constant_value(TypeId type, const check::Constant& constant) {
+  if (const auto* number = std::get_if<int64_t>(&constant))
+    return convert({types().int64(), ir().constant(*number)}, type);
+  const std::string& text = std::get<std::string>(constant);
+  const uint32_t capacity = std::max(types()[type].size_bytes, 1u);
+  std::string bytes = text.substr(0, capacity);
+  bytes.resize(round_up(capacity, 8));
+  const auto length = static_cast<int64_t>(std::min<size_t>(text.size(), capacity - 1));
+  return {type, constant_bytes(bytes), true, AddressSpace::kBpf, ir().constant(length)};
+}
+
 Operand Lowering::block_value(ExprId expr, const syntax::Block& node) {
   lower_statements(node.statements);
   if (!node.value.valid()) return {};
@@ -108,11 +117,11 @@ Operand Lowering::context_name(const check::ExprFact& fact, std::string_view nam
   return context_record(fact.type, name);
 }
 
-// ==== tuples
+// ---- Values that are assembled member by member
+
 Operand Lowering::make_tuple(TypeId type, const std::vector<ExprId>& elements) {
   const types::Type layout = types()[type];
-  const ValueId address = memory(layout.size_bytes, "tuple");
-  zero(address, layout.size_bytes);
+  const ValueId address = zeroed_memory(layout.size_bytes, "tuple");
   for (size_t i = 0; i < elements.size(); ++i) {
     const types::Member& member = layout.members[i];
     store_member(address, member.offset_bytes(), elements[i], member.type);
@@ -122,10 +131,8 @@ Operand Lowering::make_tuple(TypeId type, const std::vector<ExprId>& elements) {
 
 Operand Lowering::context_record(TypeId type, std::string_view name) {
   const types::Type record = types()[type];
-  const ValueId address = memory(record.size_bytes, name);
-  zero(address, record.size_bytes);
-  const spec::ProbeContext& context = unit().context;
-  for (const spec::ContextField& field : name == "args" ? context.args : context.locals) {
+  const ValueId address = zeroed_memory(record.size_bytes, name);
+  for (const spec::ContextField& field : name == "args" ? context_.args : context_.locals) {
     if (!field.unreadable.empty()) continue;
     const auto member = std::ranges::find(record.members, field.name, &types::Member::name);
     if (member == record.members.end()) continue;
@@ -154,7 +161,6 @@ void Lowering::store_member(ValueId zeroed, uint32_t offset_bytes, ExprId expr, 
   }
 }
 
-// ==== access
 // ---- Members
 
 // The address space of the members of `base`: a struct, or a pointer to one.
@@ -167,7 +173,7 @@ AddressSpace Lowering::space_of_members(Operand base) {
 ValueId Lowering::read_bit_field(ValueId base, const types::FoundMember& found, AddressSpace space) {
   const uint32_t first = found.offset_bits;
   const uint32_t last = first + found.bit_size - 1;
-  const auto read = [&](uint32_t start, uint32_t width) {
+  const auto word = [&](uint32_t start, uint32_t width) {
     return read_scalar(base, start, static_cast<uint8_t>(width), false, space, {});
   };
   uint32_t width = 1;
@@ -177,11 +183,11 @@ ValueId Lowering::read_bit_field(ValueId base, const types::FoundMember& found, 
   const uint32_t unused = 64 - found.bit_size;
   ValueId high;
   if (last < (start + width) * 8) {
-    high = ir().binary(Op::k_shl, read(start, width), unused - shift);
+    high = ir().binary(Op::k_shl, word(start, width), unused - shift);
   } else {  // it crosses words
     const uint32_t next = start + width;
-    const ValueId low = ir().binary(Op::k_shr, read(start, width), shift);
-    const ValueId rest = ir().binary(Op::k_shl, read(next, std::bit_ceil(last / 8 + 1 - next)), 64 - shift);
+    const ValueId low = ir().binary(Op::k_shr, word(start, width), shift);
+    const ValueId rest = ir().binary(Op::k_shl, word(next, std::bit_ceil(last / 8 + 1 - next)), 64 - shift);
     high = ir().binary(Op::k_shl, ir().binary(Op::k_or, low, rest), unused);
   }
   return ir().binary(types()[found.type].is_signed ? Op::k_sar : Op::k_shr, high, unused);
@@ -221,8 +227,7 @@ Operand Lowering::member_of_tuple(Operand base, size_t index, TypeId otherwise) 
 }
 
 Operand Lowering::tuple_member_value(ExprId expr, const syntax::TupleAccess& node) {
-  const Operand base = in_our_memory(value(node.base));
-  return member_of_tuple(base, node.index, type(expr));
+  return member_of_tuple(value(node.base), node.index, type(expr));
 }
 
 // ---- Elements
@@ -249,7 +254,7 @@ Operand Lowering::array_element(Operand base, TypeId element, ValueId index, uin
       Condition::ult, index, ir().constant(count), [&] { return in_aligned_memory(inside(base.value)).value; },
       [&] {
         count_loss_here(program::LossKind::kValue, "indexed outside of the array, which gave 0");
-        return is_reference ? zeros(static_cast<uint32_t>(round_up(size, 8))) : ir().constant(0);
+        return is_reference ? zeros(round_up(size, 8)) : ir().constant(0);
       });
   return {element, out, is_reference, AddressSpace::kBpf};
 }
@@ -280,7 +285,7 @@ Operand Lowering::index_value(ExprId expr, const syntax::Index& node) {
   return out;
 }
 
-// ---- Locations
+// ---- The memory that an expression designates
 
 Operand Lowering::location(ExprId expr) {
   const check::ExprFact& fact = unit().fact(expr);
@@ -332,8 +337,7 @@ Operand Lowering::address_of(ExprId expr) {
   return {fact.type, element_address(element(expr)), true};
 }
 
-// ==== branches
-using syntax::BinaryOp;
+// ---- Conditions, and values that come from one of two branches
 
 ValueId Lowering::truth(Operand operand) {
   if (!operand.value.valid()) return ir().constant(0);
@@ -438,13 +442,20 @@ Operand Lowering::if_value(ExprId expr, const syntax::If& node) {
   return value_of_branch(result_type, *is_true ? node.then_branch : node.else_branch);
 }
 
-// ==== builtin_calls
-bool Lowering::calls(decltype(spec::Builtin::lower) emitter) {
-  const auto [known, is_new] = called_.try_emplace(&unit());
-  if (is_new)
-    for (const ExprId expr : unit().exprs.ids())
-      if (const spec::Builtin* builtin = unit().fact(expr).builtin) known->second.insert(builtin->lower);
-  return known->second.contains(emitter);
+// ---- Calls of builtins
+
+Operand Lowering::call_builtin(ExprId expr, const spec::Builtin& builtin, std::span<const ExprId> arguments) {
+  const spec::CallSite site{expr, ast()[expr].span, arguments};
+  if (builtin.lower) return builtin.lower(*this, site);
+  return builtin.lower_into ? call_into_memory(expr, spec::name_of(builtin)) : Operand{};
+}
+
+// The string or buffer of `expr`, which its builtin writes to memory of its own.
+Operand Lowering::call_into_memory(ExprId expr, std::string_view name) {
+  const TypeId result = type(expr);
+  const ValueId address = zeroed_memory(types()[result].size_bytes, name);
+  const ValueId length = write_whole(expr, address);
+  return {result, address, true, AddressSpace::kBpf, length};
 }
 
 bool Lowering::writes_bytes(ExprId expr) const {
@@ -467,6 +478,19 @@ ValueId Lowering::write_bytes(ExprId expr, ValueId destination, uint32_t capacit
   return length;
 }
 
+ValueId Lowering::write_whole(ExprId expr, ValueId destination) {
+  const types::Type layout = types()[type(expr)];
+  if (layout.kind != Kind::kBuffer) return write_bytes(expr, destination, layout.count);
+  const ValueId length = write_bytes(expr, offset(destination, 4), layout.count);
+  ir().store(4, destination, length);
+  return length;
+}
+
+void Lowering::update_aggregation(ExprId call, const spec::Builtin& builtin, ValueId address, bool is_atomic) {
+  const spec::CallSite site{call, ast()[call].span, ast().get<syntax::Call>(call)->arguments};
+  builtin.lower_update(*this, site, address, is_atomic);
+}
+
 void Lowering::count_truncated(ExprId call, ValueId size_bytes, Condition condition, uint32_t limit) {
   if (call.valid() && may_truncate_.contains(call.index)) return;
   when(condition, size_bytes, ir().constant(limit), [&] {
@@ -478,35 +502,17 @@ void Lowering::count_truncated(ExprId call, ValueId size_bytes, Condition condit
   });
 }
 
-Operand Lowering::call_builtin(ExprId expr, const spec::Builtin& builtin, std::span<const ExprId> arguments) {
-  const spec::CallSite site{expr, ast()[expr].span, arguments};
-  if (builtin.lower) return builtin.lower(*this, site);
-  return builtin.lower_into ? call_into_memory(site, builtin) : Operand{};
+bool Lowering::calls(decltype(spec::Builtin::lower) emitter) {
+  const auto [known, is_new] = called_.try_emplace(&unit());
+  if (is_new)
+    for (const ExprId expr : unit().exprs.ids())
+      if (const spec::Builtin* builtin = unit().fact(expr).builtin) known->second.insert(builtin->lower);
+  return known->second.contains(emitter);
 }
 
-Operand Lowering::call_into_memory(const spec::CallSite& site, const spec::Builtin& builtin) {
-  const TypeId result = type(site.expr);
-  const types::Type layout = types()[result];
-  const ValueId address = memory(layout.size_bytes, spec::name_of(builtin));
-  zero(address, layout.size_bytes);
-  const bool is_buffer = layout.kind == Kind::kBuffer;
-  const ValueId length = builtin.lower_into(*this, site, offset(address, is_buffer ? 4 : 0), layout.count);
-  if (is_buffer) ir().store(4, address, length);
-  return {result, address, true, AddressSpace::kBpf, length};
-}
-
-void Lowering::update_aggregation(ExprId call, const spec::Builtin& builtin, ValueId address, bool is_atomic) {
-  const spec::CallSite site{call, ast()[call].span, ast().get<syntax::Call>(call)->arguments};
-  builtin.lower_update(*this, site, address, is_atomic);
-}
-
-// ==== function_calls
-namespace {
-
-// Of functions that call functions. The checker rejects recursion, so this is only a safeguard.
-constexpr size_t kMaxDepth = 16;
-
-}  // namespace
+// ---- Calls of the script's functions
+//
+// They are inlined: there is no calling convention and no limit on arguments, and the optimizer sees through them.
 
 const check::Unit* Lowering::find_callee(ExprId call) const {
   const syntax::Function* function = &ast().functions[static_cast<size_t>(unit().fact(call).function)];
@@ -520,7 +526,7 @@ Operand Lowering::call_function(ExprId expr, const syntax::Call& node) {
   std::vector<Operand> arguments;
   for (const ExprId each : node.arguments) arguments.push_back(value(each));
   check::Unit callee = *found;
-  callee.context = unit().context;
+  callee.context = context_;
   callee.probes = unit().probes;
   ++inline_depth_;
   const Operand out = inline_function(callee, arguments);
@@ -552,12 +558,14 @@ void Lowering::init_function_result() {
   if (!type.valid() || types()[type].kind == Kind::kVoid) return;
   const bool may_return_from_callback = !activation_->shared_variables.empty();
   if (may_return_from_callback) activation_->result_offset = add_frame_word();
-  const ValueId zero =
-      is_scalar(type) ? ir().constant(0) : zeros(static_cast<uint32_t>(round_up(types()[type].size_bytes, 8)));
-  if (may_return_from_callback) {
-    ir().store(8, frame_address(), zero, activation_->result_offset);
+  write_function_result(is_scalar(type) ? ir().constant(0) : zeros(round_up(types()[type].size_bytes, 8)));
+}
+
+void Lowering::write_function_result(ValueId result) {
+  if (activation_->result_offset != 0) {
+    ir().store(8, frame_address(), result, activation_->result_offset);
   } else {
-    write_slot(activation_->result, zero);
+    write_slot(activation_->result, result);
   }
 }
 

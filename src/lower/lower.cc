@@ -269,7 +269,7 @@ ir::Function merge(const ModuleContext& module, const Group& group, std::vector<
 // ---- The time of a program by its own clock, where the kernel does not measure it
 
 // Writes, in the current block, what ends a run that began at the time in `begun`, 0 if it is not timed.
-void write_end(ir::Builder& ir, const program::Program& program, program::ProgramId id, ir::SlotId begun) {
+void write_end(ir::Builder& ir, const program::Program& program, ProgramId id, ir::SlotId begun) {
   const ValueId begun_ns = ir.load(8, ir.slot(begun));
   when(ir, ir::Condition::ne, begun_ns, ir.constant(0), [&] {
     const ValueId taken_ns = ir.binary(ir::Op::k_sub, ir.call(ir::Helper::ktime_get_ns, {}), begun_ns);
@@ -281,7 +281,7 @@ void write_end(ir::Builder& ir, const program::Program& program, program::Progra
 
 // Makes a program's main function add its runs and their time to program.own_times while user space has set the switch
 // there. Requires that the switch and the times have their places.
-void add_own_time(const program::Program& program, program::ProgramId id, ir::Function& main) {
+void add_own_time(const program::Program& program, ProgramId id, ir::Function& main) {
   ir::Builder ir(main);
   const ir::SlotId begun = ir.add_variable("begun");
   const BlockId entry{0};
@@ -372,7 +372,7 @@ Part part_of(const Group& group, const Unit& unit) {
 std::vector<uint64_t> numbers_of(const ModuleContext& module, const Group& group) {
   std::set<uint64_t> numbers;
   for (const Unit* unit : group.units)
-    for (const program::ProbeId probe : unit->probes) numbers.insert(module.program.probes[probe].number);
+    for (const ProbeId probe : unit->probes) numbers.insert(module.program.probes[probe].number);
   return {numbers.begin(), numbers.end()};
 }
 
@@ -393,7 +393,7 @@ void add_group(ModuleContext& module, const Group& group) {
   if (group.kind == Group::Kind::kByNumber)
     parts.push_back(Lowering(module, first, out, part_of(group, first)).lower_dismissal(numbers_of(module, group)));
   for (const Unit* unit : group.units) {
-    for (const program::ProbeId probe : unit->probes) module.program.probes[probe].program = id;
+    for (const ProbeId probe : unit->probes) module.program.probes[probe].program = id;
     if (module.checked.config.has_gates)
       for (const program::ScriptMapId map : module.maps_assigned_by(*unit))
         module.program.script_maps[map].writers.push_back(id);

@@ -16,7 +16,7 @@ struct Lowered {
 
 struct Options {
   bool separate_programs = false;  // each action is a program of its own, even if several could share one
-                                   // (lower/merge_programs.h)
+                                   // (lower.cc)
   bool loops_for_unroll = false;   // `unroll` makes loops, if the kernel has may_goto
 };
 

@@ -1,10 +1,10 @@
 // Lowers a check::Unit, an action on probes with the same context, to a BPF program, or to a part of one that serves
 // several (lower.cc).
 //
-// The style is that of Clang's CodeGenFunction: one class has the state of the action that is being lowered and a
-// method for each thing to lower, and each of ten files implements a topic. The methods recurse over the tree, so
-// nearly each topic needs each other one; as classes they would only be lists of references to each other. What all
-// programs of a script share is in ModuleContext.
+// The style is that of Clang's CodeGenFunction: one class has the state of the action that is lowered, and nine files
+// implement it by topic. The methods recurse over the tree, and nearly every topic needs every other one, so classes
+// for the topics would only be lists of references to each other. ModuleContext has what all programs of a script
+// share.
 //
 // A value is an `Operand`: a scalar in a register, or the address of its bytes. Strings, tuples, structs and anything
 // else larger than a register are passed by address: in memory of the program itself ("our memory", `kBpf`: stack,
@@ -248,7 +248,7 @@ class Lowering {
     return functions_.global_function(name, parameters, body);
   }
 
-  // ---- The whole action: for lower.cc. Of these, one is called once.
+  // ---- The whole action: lower.cc calls one of these, once
   // Returns the main function, or this unit's part of it.
   ir::Function lower_action();
   // Returns the part for the entry of a session whose action is at the return only.
@@ -313,17 +313,17 @@ class Lowering {
   void begin_action();
   void finish_action();
   void write_entry();
-  bool may_exit();
   void write_predicate();
-  void count_deep_nesting();
-  void count_hit(int64_t change);
-  void add_to_counter(const program::HitCounters& counters, int64_t change);
-  void count_caller();
   void write_setup();
   void write_exit();
   bool needs_recursion_guard();
   void begin_recursion_guard();
   void end_recursion_guard();
+  bool may_exit();
+  void count_deep_nesting();
+  void count_hit(int64_t change);
+  void add_to_counter(const program::HitCounters& counters, int64_t change);
+  void count_caller();
 
   // ---- Exits (program.cc)
   // These continue in an unreachable block.
@@ -372,6 +372,8 @@ class Lowering {
   ValueId load_scalar(ValueId address, int64_t offset_bytes, uint8_t size_bytes, bool is_signed);
   // The address of `size_bytes` constant zeros.
   ValueId zeros(uint32_t size_bytes) { return constant_bytes(std::string(size_bytes, '\0')); }
+  // memory() that is zero.
+  ValueId zeroed_memory(uint32_t size_bytes, std::string_view name);
   // Copies a zero-padded string without a helper; returns its length.
   ValueId copy_text(ValueId destination, ValueId source, uint32_t capacity_bytes);
   void copy_in_pieces(ValueId destination, ValueId source, uint32_t size_bytes);
@@ -515,11 +517,13 @@ class Lowering {
   // ---- Calls of builtins (expressions.cc)
   Operand call_value(ExprId expr, const syntax::Call& node);
   Operand call_builtin(ExprId expr, const spec::Builtin& builtin, std::span<const ExprId> arguments);
-  Operand call_into_memory(const spec::CallSite& site, const spec::Builtin& builtin);
+  Operand call_into_memory(ExprId expr, std::string_view name);
   // True for `comm`, `str(p)` and the like: a string or buffer that its builtin can write to any destination.
   bool writes_bytes(ExprId expr) const;
   // Requires writes_bytes(). Returns the length.
   ValueId write_bytes(ExprId expr, ValueId destination, uint32_t capacity_bytes);
+  // The same in the layout of the type: a buffer has its length before its bytes.
+  ValueId write_whole(ExprId expr, ValueId destination);
   // Folds the call's argument into the aggregation at `address`.
   void update_aggregation(ExprId call, const spec::Builtin& builtin, ValueId address, bool is_atomic);
 
@@ -528,6 +532,7 @@ class Lowering {
   const check::Unit* find_callee(ExprId call) const;
   Operand inline_function(const check::Unit& callee, const std::vector<Operand>& arguments);
   void init_function_result();
+  void write_function_result(ValueId result);
   Operand function_result();
 
   // ---- Operators and casts (operators.cc)
@@ -607,18 +612,25 @@ class Lowering {
   struct LoopBlocks {
     BlockId head, body, next, done, spent;
   };
+  // From `first` to before `end`.
+  struct Range {
+    ValueId first, end;
+    Condition less = Condition::slt;
+    const char* name = "for";
+    uint32_t most_turns = kMostTurns;
+  };
   void lower_while(const syntax::While& node);
   void lower_unroll(const syntax::Unroll& node);
   void lower_for_range(StmtId id, const syntax::ForRange& node);
   void lower_for_map(StmtId id, const syntax::ForMap& node);
-  // Over the values of a recent(), oldest first.
   void lower_for_recent(StmtId id, const syntax::ForMap& node);
   // `break` and `continue`.
   void leave_loop(bool is_break);
   // `most_turns`: a limit for kernels that need one; a loop that reaches it is cut short.
   LoopBlocks begin_loop(const std::string& name, uint32_t most_turns = kMostTurns);
   void end_loop(const LoopBlocks& blocks);
-  void loop_from_to(ValueId first, ValueId end, const std::function<void(ValueId)>& body);
+  // Runs `body` for the numbers of the range, with the number after each.
+  void loop_from_to(const Range& range, const std::function<void(ValueId index, ValueId next)>& body);
   ValueId make_loop_pair(TypeId type, ScriptMapId map, ValueId key, ValueId value);
   void write_for_callback(VariableId variable, ScriptMapId map, ExprId body);
   void leave_after_callback();

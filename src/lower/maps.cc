@@ -1,3 +1,4 @@
+// Maps of the script: their elements, aggregations and recent().
 #include <algorithm>
 #include <bit>
 #include <cerrno>
@@ -11,11 +12,32 @@
 
 namespace espy::lower {
 
-// ==== maps
-// Such an element has no key: it is found by the current thread.
-bool Lowering::is_of_thread(ScriptMapId map) const {
-  return module_.script_map(map).storage == program::Storage::kThread;
+namespace {
+
+using program::Storage;
+
+constexpr int64_t kAny = 0;      // BPF_ANY
+constexpr int64_t kNoExist = 1;  // BPF_NOEXIST
+constexpr int64_t kCreate = 1;   // BPF_LOCAL_STORAGE_GET_F_CREATE
+constexpr auto kBusy = static_cast<int64_t>(program::kRecentBusy);
+constexpr int64_t kIntervalBytes = 24;  // of a time series: epoch, value, count or time
+
+// The parts of a tuple or record; null for other expressions.
+const std::vector<ExprId>* parts_of(const syntax::Ast& ast, ExprId expr) {
+  if (const auto* tuple = ast.get<syntax::Tuple>(expr)) return &tuple->elements;
+  const auto* record = ast.get<syntax::Record>(expr);
+  return record ? &record->values : nullptr;
 }
+
+Condition is_better(bool is_max, bool is_signed) {
+  if (is_max) return is_signed ? Condition::sgt : Condition::ugt;
+  return is_signed ? Condition::slt : Condition::ult;
+}
+
+}  // namespace
+
+// Such an element has no key: it is found by the current thread.
+bool Lowering::is_of_thread(ScriptMapId map) const { return module_.script_map(map).storage == Storage::kThread; }
 
 Lowering::MapElement Lowering::element(ScriptMapId map, ExprId key) {
   const TypeId type = module_.script_map(map).key;
@@ -32,8 +54,7 @@ Lowering::MapElement Lowering::element(ScriptMapId map, const std::vector<ExprId
   if (is_of_thread(map)) return {map, {}};
   if (parts.size() == 1) return element(map, parts[0]);
   const types::Type key = types()[module_.script_map(map).key];
-  const ValueId address = memory(key.size_bytes, "key");
-  zero(address, key.size_bytes);
+  const ValueId address = zeroed_memory(key.size_bytes, "key");
   for (size_t i = 0; i < parts.size() && i < key.members.size(); ++i)
     store_member(address, key.members[i].offset_bytes(), parts[i], key.members[i].type);
   return {map, address};
@@ -58,14 +79,14 @@ void Lowering::note_key_names(ScriptMapId map, const std::vector<ExprId>& indice
 void Lowering::note_sampling(ScriptMapId id) {
   program::ScriptMap& map = module_.program.script_maps[id];
   const program::SamplePeriod sampled =
-      types()[map.value].kind == Kind::kCount ? unit().context.sampled : program::SamplePeriod{};
+      types()[map.value].kind == Kind::kCount ? context_.sampled : program::SamplePeriod{};
   map.sampled = map.sampled.value_or(sampled) == sampled ? sampled : program::SamplePeriod{};
 }
 
 // While the program waits for a page, another thread may assign another value, or remove the key, whose element the
 // kernel then gives to another one.
 Operand Lowering::copied_element(Operand value) {
-  const auto size = static_cast<uint32_t>(round_up(types()[value.type].size_bytes, 8));
+  const auto size = round_up(types()[value.type].size_bytes, 8);
   const ValueId own = memory(size, "element");
   copy(own, value.value, size);
   value.value = own;
@@ -78,7 +99,7 @@ Operand Lowering::read_element(const MapElement& element) {
   const bool is_reference = !is_scalar(map.value);
   const auto load_value = [&](ValueId address) {
     const Operand value = load(address, map.value);
-    return is_reference && unit().context.may_sleep ? copied_element(value) : value;
+    return is_reference && context_.may_sleep ? copied_element(value) : value;
   };
   if (!map.map.valid()) return load_value(element_address(element));  // zeros until it is assigned
   const ir::SlotId result = new_slot("element");
@@ -126,7 +147,7 @@ void Lowering::assign_map(ExprId target, ExprId source) {
   note_sampling(element.map);
   if (types()[module_.script_map(element.map).value].kind == Kind::kRecent)
     return add_recent(element, call->arguments[1]);
-  const bool is_atomic = unit().context.is_preemptible || module_.is_interrupted(element.map);
+  const bool is_atomic = context_.is_preemptible || module_.is_interrupted(element.map);
   const auto update = [&] {
     with_new_value(element, [&](ValueId address) { update_aggregation(source, *builtin, address, is_atomic); });
   };
@@ -138,7 +159,7 @@ void Lowering::assign_map(ExprId target, ExprId source) {
 // another thread removes the key meanwhile, the kernel gives the element to another key.
 bool Lowering::may_wait_for(ExprId argument) const {
   const bool is_plain = ast().get<syntax::Name>(argument) || ast().get<syntax::Variable>(argument);
-  return unit().context.may_sleep && !is_plain && !is_constant(argument);
+  return context_.may_sleep && !is_plain && !is_constant(argument);
 }
 
 std::string value_name(const syntax::Ast& ast, const check::Unit& unit, ExprId expr) {
@@ -153,16 +174,11 @@ std::string value_name(const syntax::Ast& ast, const check::Unit& unit, ExprId e
   return text;
 }
 
-// ==== map_elements
-namespace {
-
-using program::Storage;
-
-constexpr int64_t kAny = 0;      // BPF_ANY
-constexpr int64_t kNoExist = 1;  // BPF_NOEXIST
-constexpr int64_t kCreate = 1;   // BPF_LOCAL_STORAGE_GET_F_CREATE
-
-}  // namespace
+// ---- Elements
+//
+// A map without keys is an "assigned" word and a value in `globals`, one of each per CPU if it is an aggregation; an
+// element of a map with keys is an entry of a hash, or the same word and value in the task storage of the current
+// thread.
 
 ValueId Lowering::assigned_word(const program::ScriptMap& map, ValueId cpu) {
   const ValueId start = ir().map_value(module_.program.globals, map.offset_bytes);
@@ -417,7 +433,7 @@ void Lowering::count_key(const program::ScriptMap& map, int64_t change) {
 // Zeroes a map without keys, on all CPUs. Returns whether it was assigned.
 ValueId Lowering::clear_keyless_map(const program::ScriptMap& map) {
   const types::Type type = types()[map.value];
-  uint32_t size = static_cast<uint32_t>(round_up(type.size_bytes, 8));
+  uint32_t size = round_up(type.size_bytes, 8);
   if (type.kind == Kind::kRecent)  // values without a stamp are not there
     size = types::RecentLayout(type.count, types()[type.element].size_bytes).values_offset;
   const ir::SlotId was = new_slot("was");
@@ -454,19 +470,10 @@ ValueId Lowering::count_keys(const program::ScriptMap& map) {
   return ir().load(8, counter);
 }
 
-// ==== recents
-namespace {
-
-constexpr auto kBusy = static_cast<int64_t>(program::kRecentBusy);
-
-// The parts of a tuple or record; null for other expressions.
-const std::vector<ExprId>* parts_of(const syntax::Ast& ast, ExprId expr) {
-  if (const auto* tuple = ast.get<syntax::Tuple>(expr)) return &tuple->elements;
-  const auto* record = ast.get<syntax::Record>(expr);
-  return record ? &record->values : nullptr;
-}
-
-}  // namespace
+// ---- recent()
+//
+// A ring of the last values of each key, which all CPUs add to, or of each CPU, if the map has no keys.
+// program/layout.h describes its parts, and how they are used by several CPUs at a time.
 
 void Lowering::add_recent(const MapElement& element, ExprId expr) {
   const program::ScriptMap map = module_.script_map(element.map);
@@ -494,7 +501,7 @@ Lowering::RecentPart Lowering::plan_recent_part(uint32_t offset_bytes, TypeId ty
   return part;
 }
 
-// As Tuples::store_member() does: names of probes, and strings that their builtin writes.
+// As store_member() does: names of probes, and strings that their builtin writes.
 bool Lowering::is_written_in_place(const RecentPart& part) {
   const Kind kind = types()[part.type].kind;
   if (program::is_probe_name(kind)) return text(part.expr).has_value();
@@ -563,21 +570,27 @@ ValueId Lowering::kept_count(const MapElement& element) {
   return at_most(read_slot(sum));
 }
 
-// ==== aggregations
-namespace {
+// ---- Aggregations that the program itself reads
+//
+// The values of all CPUs are merged into one, with the same layout (program/layout.h).
 
-constexpr int64_t kIntervalBytes = 24;  // of a time series: epoch, value, count or time
-
-Condition is_better(bool is_max, bool is_signed) {
-  if (is_max) return is_signed ? Condition::sgt : Condition::ugt;
-  return is_signed ? Condition::slt : Condition::ult;
+Operand Lowering::merged_aggregation(const MapElement& element) {
+  const TypeId type = module_.script_map(element.map).value;
+  if (types()[type].kind == Kind::kRecent) return copied_recent(element, type);
+  const uint32_t size = types()[type].size_bytes;
+  const ValueId address = zeroed_memory(size, "merged");
+  if (!types::is_aggregation(types()[type])) {  // a number in a map that is declared per CPU
+    with_value(
+        element, [&](ValueId found) { copy(address, found, size); }, nullptr);
+    return load(address, type);
+  }
+  for_each_cpu_value(element, [&](ValueId source) { merge_aggregation(type, address, source); });
+  return {type, address, true};
 }
-
-}  // namespace
 
 void Lowering::for_each_cpu_value(const MapElement& element, const std::function<void(ValueId)>& body) {
   const program::ScriptMap map = module_.script_map(element.map);
-  if (map.storage == program::Storage::kSlotHash) {
+  if (map.storage == Storage::kSlotHash) {
     const ValueId found = element_address(element);
     return when(Condition::ne, found, ir().constant(0), [&] {
       ir().count_up(module_.program.cpu_count, [&](ValueId cpu, BlockId) { body(slot_address(map, found, cpu)); });
@@ -687,21 +700,6 @@ Operand Lowering::copied_recent(const MapElement& element, TypeId type_id) {
       },
       [&] { zero(address, type.size_bytes); });
   return {type_id, address, true};
-}
-
-Operand Lowering::merged_aggregation(const MapElement& element) {
-  const TypeId type = module_.script_map(element.map).value;
-  if (types()[type].kind == Kind::kRecent) return copied_recent(element, type);
-  const uint32_t size = types()[type].size_bytes;
-  const ValueId address = memory(size, "merged");
-  zero(address, size);
-  if (!types::is_aggregation(types()[type])) {  // a number in a map that is declared per CPU
-    with_value(
-        element, [&](ValueId found) { copy(address, found, size); }, nullptr);
-    return load(address, type);
-  }
-  for_each_cpu_value(element, [&](ValueId source) { merge_aggregation(type, address, source); });
-  return {type, address, true};
 }
 
 }  // namespace espy::lower

@@ -24,9 +24,15 @@ bool Lowering::takes_stack(uint32_t size_bytes) {
 }
 
 ValueId Lowering::memory(uint32_t size_bytes, std::string_view name) {
-  size_bytes = static_cast<uint32_t>(round_up(std::max(size_bytes, 1u), 8));
+  size_bytes = round_up(std::max(size_bytes, 1u), 8);
   if (takes_stack(size_bytes)) return ir().slot(ir().add_slot(size_bytes, 8, std::string(name)));
   return scratch_address(reserve_scratch(size_bytes));
+}
+
+ValueId Lowering::zeroed_memory(uint32_t size_bytes, std::string_view name) {
+  const ValueId address = memory(size_bytes, name);
+  zero(address, size_bytes);
+  return address;
 }
 
 // An address of unknown origin is that of a whole object, which is aligned to 8.
@@ -36,7 +42,7 @@ uint32_t Lowering::alignment_of(ValueId address, int64_t offset_bytes) {
   uint64_t steps = 8;  // the sizes of elements that are not the first
   for (;;) {
     const ir::Instruction& instruction = values[address];
-    // The scratch base has no operands yet (Scratch::write_setup).
+    // The scratch base has no operands yet (init_scratch).
     if (instruction.op != Op::k_add || instruction.operands.empty()) break;
     const ir::Instruction& right = values[instruction.operands[1]];
     if (right.op == Op::k_konst) {
@@ -191,7 +197,7 @@ ValueId Lowering::scratch_base() {
 }
 
 uint32_t Lowering::reserve_scratch(uint32_t size_bytes) {
-  const auto at = static_cast<uint32_t>(round_up(scratch_.size_bytes, kScratchAlignBytes));
+  const auto at = round_up(scratch_.size_bytes, kScratchAlignBytes);
   scratch_.size_bytes = at + size_bytes;
   return at;
 }
@@ -207,7 +213,7 @@ ValueId Lowering::scratch_region_number() {
 uint32_t Lowering::scratch_region_bytes() const { return std::bit_ceil(std::max(scratch_.size_bytes, 64u)); }
 
 Lowering::CpuMemory Lowering::add_cpu_memory(uint32_t size_bytes) {
-  const CpuMemory out{static_cast<uint32_t>(round_up(module_.scratch_bytes, 64)), std::bit_ceil(size_bytes)};
+  const CpuMemory out{round_up(module_.scratch_bytes, 64), std::bit_ceil(size_bytes)};
   module_.scratch_bytes = out.at + out.stride_bytes * module_.cpu_slots();
   return out;
 }
@@ -228,7 +234,7 @@ ValueId Lowering::init_scratch(uint32_t region_count, const std::function<void()
   if (scratch_.number_slot.valid()) write_slot(scratch_.number_slot, ir().constant(0));
   if (scratch_.size_bytes == 0) {
     main.values[scratch_.main_base] = {.op = Op::k_konst};
-  } else if (context_.is_preemptible && module_.kernel.has(kernel::Feature::kAtomicFetch)) {  // see program/ring.h
+  } else if (context_.is_preemptible && kernel().has(kernel::Feature::kAtomicFetch)) {  // see program/ring.h
     const ValueId of_cpu =
         cpu_memory_address(add_cpu_memory(scratch_region_bytes() * region_count + kRegionsOffsetBytes));
     const ValueId region = take_scratch_region(of_cpu, region_count, if_none_is_free);

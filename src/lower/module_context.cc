@@ -85,7 +85,7 @@ uint32_t ModuleContext::fired_index(types::Kind kind, program::ProbeId probe) {
 }
 
 uint32_t ModuleContext::add_global(uint32_t size_bytes, uint32_t align_bytes) {
-  const auto offset = static_cast<uint32_t>(round_up(globals_bytes, align_bytes));
+  const auto offset = round_up(globals_bytes, align_bytes);
   globals_bytes = offset + size_bytes;
   return offset;
 }
@@ -166,7 +166,7 @@ void ModuleContext::add_fixed_maps() {
   program.exit_status_offset = add_global(8, 8);
   program.start_offset = add_global(8, 8);
   program.sequence_offset = add_global(8, kCacheLineBytes);
-  globals_bytes = static_cast<uint32_t>(round_up(globals_bytes, kCacheLineBytes));
+  globals_bytes = round_up(globals_bytes, kCacheLineBytes);
 }
 
 // A power of two of words, so that `and` bounds a probe's index for the verifier.
@@ -308,7 +308,7 @@ void ModuleContext::add_hash(const check::CheckedMap& map, bool has_irq_off, pro
   MapKind kind = hash_kind(map, types::is_aggregation(types[map.value]) && !is_recent);
   out.storage = is_per_cpu(kind) ? Storage::kPercpuHash : Storage::kHash;
   uint32_t size = value_bytes(map.value);
-  const auto stride = static_cast<uint32_t>(round_up(size, kCacheLineBytes));
+  const auto stride = round_up(size, kCacheLineBytes);
   const uint64_t slot_bytes = uint64_t{stride} * cpu_slots();
   if (kind == MapKind::kPercpuHash && slot_bytes <= kSlotBytes && slot_bytes * entries <= kSlotMapBytes) {
     kind = MapKind::kHash;
@@ -330,9 +330,7 @@ void ModuleContext::add_hash(const check::CheckedMap& map, bool has_irq_off, pro
                               .is_preallocated = is_preallocated});
 }
 
-uint32_t ModuleContext::value_bytes(TypeId type) const {
-  return static_cast<uint32_t>(round_up(std::max(types[type].size_bytes, 8u), 8));
-}
+uint32_t ModuleContext::value_bytes(TypeId type) const { return round_up(std::max(types[type].size_bytes, 8u), 8); }
 
 void ModuleContext::find_targets() {
   targets.resize(checked.ast.exprs.size());
@@ -415,8 +413,7 @@ void ModuleContext::finish() {
   program.license = checked.config.license;
   program.verifier_log_bytes = static_cast<uint32_t>(checked.config.log_size);
   if (program.ring.valid()) {
-    program.ring_slack_bytes =
-        static_cast<uint32_t>(round_up(std::max(longest_record_bytes, 1u), program.page_size_bytes));
+    program.ring_slack_bytes = round_up(std::max(longest_record_bytes, 1u), program.page_size_bytes);
     program::BpfMap& ring = program.maps[program.ring];
     ring.value_size =
         program::ring_data_offset(program.page_size_bytes) + program.ring_bytes + program.ring_slack_bytes;
@@ -426,7 +423,7 @@ void ModuleContext::finish() {
   } else {
     program.ring_bytes = 0;
   }
-  program.maps[program.globals].value_size = static_cast<uint32_t>(round_up(globals_bytes, 8));
+  program.maps[program.globals].value_size = round_up(globals_bytes, 8);
   constants.resize(std::max<uint64_t>(round_up(constants.size(), 8), 8));
   program.maps[program.rodata].value_size = static_cast<uint32_t>(constants.size());
   program.maps[program.rodata].initial = constants;

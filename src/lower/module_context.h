@@ -6,6 +6,7 @@
 #include <set>
 #include <string>
 #include <string_view>
+#include <type_traits>
 #include <vector>
 
 #include "check/checked.h"
@@ -110,6 +111,9 @@ struct ModuleContext {
 constexpr uint32_t kCallLeader = 1U << 31;
 constexpr uint32_t kCallNumberMask = kCallLeader - 1;
 
-constexpr uint64_t round_up(uint64_t value, uint64_t align) { return (value + align - 1) / align * align; }
+template <class T>
+constexpr T round_up(T value, std::type_identity_t<T> align) {
+  return (value + align - 1) / align * align;
+}
 
 }  // namespace espy::lower

@@ -1,3 +1,4 @@
+// Operators, arithmetic, comparison, casts and conversions.
 #include <algorithm>
 #include <bit>
 #include <cstring>
@@ -7,7 +8,6 @@
 
 namespace espy::lower {
 
-// ==== operators
 namespace {
 
 using syntax::BinaryOp;
@@ -28,14 +28,17 @@ const types::Member& counterpart(const types::Type& of, const types::Type& from,
 
 }  // namespace
 
-// C's rule for comparisons of 64 bits: unsigned if either side is an unsigned 64-bit value. Narrower unsigned values
-// are positive in 64 bits, where signed and unsigned comparisons agree.
-bool Lowering::is_unsigned_pair(ExprId left, ExprId right) {
-  const auto is_unsigned_word = [&](ExprId expr) {
-    const types::Type& word = types()[type(expr)];
-    return word.kind == Kind::kPointer || (word.size_bytes == 8 && !word.is_signed && word.kind != Kind::kBool);
-  };
-  return is_unsigned_word(left) || is_unsigned_word(right);
+Operand Lowering::unary_value(ExprId expr, const syntax::Unary& node) {
+  const TypeId result = type(expr);
+  const auto normalized = [&](Op op) { return normalize(ir().unary(op, scalar(node.operand)), result); };
+  switch (node.op) {
+    case UnaryOp::kNot: return {result, ir().binary(Op::k_eq, truth(value(node.operand)), ir().constant(0))};
+    case UnaryOp::kBitNot: return {result, normalized(Op::k_not)};
+    case UnaryOp::kNegate: return {result, normalized(Op::k_neg)};
+    case UnaryOp::kDereference: return dereference(value(node.operand), result);
+    case UnaryOp::kAddressOf: return {result, address_of(node.operand).value};
+    default: return step(expr, node, true);
+  }
 }
 
 Operand Lowering::binary_value(ExprId expr, const syntax::Binary& node) {
@@ -100,17 +103,14 @@ ValueId Lowering::binary_scalar(const syntax::Binary& node, TypeId result) {
   return ir().binary(Op::k_sdiv, out, ir().constant(size));
 }
 
-Operand Lowering::unary_value(ExprId expr, const syntax::Unary& node) {
-  const TypeId result = type(expr);
-  const auto normalized = [&](Op op) { return normalize(ir().unary(op, scalar(node.operand)), result); };
-  switch (node.op) {
-    case UnaryOp::kNot: return {result, ir().binary(Op::k_eq, truth(value(node.operand)), ir().constant(0))};
-    case UnaryOp::kBitNot: return {result, normalized(Op::k_not)};
-    case UnaryOp::kNegate: return {result, normalized(Op::k_neg)};
-    case UnaryOp::kDereference: return dereference(value(node.operand), result);
-    case UnaryOp::kAddressOf: return {result, address_of(node.operand).value};
-    default: return step(expr, node, true);
-  }
+// C's rule for comparisons of 64 bits: unsigned if either side is an unsigned 64-bit value. Narrower unsigned values
+// are positive in 64 bits, where signed and unsigned comparisons agree.
+bool Lowering::is_unsigned_pair(ExprId left, ExprId right) {
+  const auto is_unsigned_word = [&](ExprId expr) {
+    const types::Type& word = types()[type(expr)];
+    return word.kind == Kind::kPointer || (word.size_bytes == 8 && !word.is_signed && word.kind != Kind::kBool);
+  };
+  return is_unsigned_word(left) || is_unsigned_word(right);
 }
 
 Operand Lowering::step(ExprId expr, const syntax::Unary& node, bool is_used) {
@@ -181,8 +181,7 @@ Operand Lowering::cast_bytes(Operand operand, TypeId to) {
   const uint32_t given = gives_buffer ? from.size_bytes : from.count;
   const uint32_t wanted = gives_buffer ? target.count : target.size_bytes;
   const uint32_t moved = std::min(given, wanted);
-  const ValueId address = memory(target.size_bytes, "bytes");
-  zero(address, target.size_bytes);
+  const ValueId address = zeroed_memory(target.size_bytes, "bytes");
   read(offset(address, gives_buffer ? 4 : 0), moved, offset(operand.value, gives_buffer ? 0 : 4), AddressSpace::kBpf);
   if (gives_buffer) ir().store(4, address, ir().constant(moved));
   if (target.kind == Kind::kString) ir().store(1, address, ir().constant(0), target.size_bytes - 1);
@@ -215,7 +214,11 @@ Operand Lowering::cast_value(ExprId expr, const syntax::Cast& node) {
   return convert(operand, to);
 }
 
-// ==== arithmetic
+// ---- Arithmetic and comparison of operands
+//
+// A scalar is 64 bits wide in a register, extended by the sign of its type. Each result is normalized to the width of
+// its type.
+
 ValueId Lowering::calculate(BinaryOp op, Operand left, Operand right, TypeId result) {
   const types::Type type = types()[result];
   const auto apply = [&](Op code) { return ir().binary(code, left.value, right.value); };
@@ -368,7 +371,8 @@ ValueId Lowering::equal_text(Operand operand, std::string text) {
   return ir().binary(Op::k_eq, difference, ir().constant(0));
 }
 
-// ==== conversions
+// ---- Conversions: into our memory, into another type, into the bytes of a larger object
+
 Operand Lowering::in_our_memory(Operand operand) {
   if (!operand.is_address || operand.space == AddressSpace::kBpf) return operand;
   const types::Type type = types()[operand.type];

@@ -5,8 +5,6 @@
 //   setup     scratch and frame, if used; before `guard` if the predicate uses scratch
 //   body      the action
 //   exit      releases the scratch region, returns
-#include "program/program.h"
-
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -101,6 +99,25 @@ void Lowering::begin_action() {
   ir().enter(body);
 }
 
+void Lowering::finish_action() {
+  ir().jump(main_.exit);
+  write_setup();
+  write_exit();
+  if (main_.recursion_flag.valid()) end_recursion_guard();
+}
+
+void Lowering::write_entry() {
+  if (context_.not_null)
+    end_program_if(ir(), Condition::eq, ir().load(8, ir().context(), context_.not_null->offset_bytes), 0);
+  leave_if_other_number();
+  if (!part_.shares_number) leave_if_exited(may_exit() ? spec::AfterExit::kStop : context_.after_exit);
+  if (context_.is_limited_to_pid) skip_other_tasks(ir(), module_);
+  if (part_.max_traced_depth != 0) count_deep_nesting();
+  if (has_gate()) leave_if_closed();
+  count_hit(1);
+  count_caller();
+}
+
 void Lowering::write_predicate() {
   const BlockId body = main_.after_setup;
   const BlockId guard = ir().add_block("guard");
@@ -114,11 +131,38 @@ void Lowering::write_predicate() {
   if (main_.is_setup_before_guard) main_.after_setup = guard;
 }
 
-void Lowering::finish_action() {
-  ir().jump(main_.exit);
-  write_setup();
-  write_exit();
-  if (main_.recursion_flag.valid()) end_recursion_guard();
+// Only after the body is it known what setup must do.
+void Lowering::write_setup() {
+  ir::Function& main = functions_.function();
+  for (const BlockId id : main.blocks.ids()) {
+    if (main.blocks[id].instructions.empty()) continue;
+    for (ir::Target& target : main.values[main.blocks[id].instructions.back()].targets)
+      if (target.block == main_.after_setup) target.block = main_.setup;
+  }
+  ir().enter(main_.setup);
+  if (context_.returns_value) write_slot(activation_->result, ir().constant(0));
+  const uint32_t regions = sleeps_ ? kRegionsIfAsleep : kRegions;
+  const ValueId scratch_base = init_scratch(regions, [&] {
+    count_loss(program::LossKind::kMissed,
+               fmt::format("{} other threads were in the same program on a CPU; events skipped", regions));
+    count_hit(-1);  // it counts as missed instead
+    ir().ret(0);
+  });
+  init_frame(scratch_base);
+  ir().jump(main_.after_setup);
+}
+
+// A false predicate skips the release of scratch if it was taken after the guard.
+void Lowering::write_exit() {
+  ir().enter(main_.skip);
+  if (main_.is_setup_before_guard) {
+    ir().jump(main_.exit);
+  } else {
+    ir().ret(0);
+  }
+  ir().enter(main_.exit);
+  release_scratch();
+  ir().ret(context_.returns_value ? read_slot(activation_->result) : ir().constant(0));
 }
 
 // Before Linux 5.12 a trampoline calls a program again that calls the traced function, by a helper, until the kernel's
@@ -157,22 +201,10 @@ void Lowering::end_recursion_guard() {
   }
 }
 
-void Lowering::write_entry() {
-  if (context_.not_null)
-    end_program_if(ir(), Condition::eq, ir().load(8, ir().context(), context_.not_null->offset_bytes), 0);
-  leave_if_other_number();
-  if (!part_.shares_number) leave_if_exited(may_exit() ? spec::AfterExit::kStop : context_.after_exit);
-  if (context_.is_limited_to_pid) skip_other_tasks(ir(), module_);
-  if (part_.max_traced_depth != 0) count_deep_nesting();
-  if (has_gate()) leave_if_closed();
-  count_hit(1);
-  count_caller();
-}
-
 // True for a timer whose own action calls exit(): it shall not run again before the run ends.
 bool Lowering::may_exit() {
   if (context_.after_exit != spec::AfterExit::kForAWhile) return false;
-  return std::ranges::any_of(action_.exprs.ids(), [&](check::ExprId id) {
+  return std::ranges::any_of(action_.exprs.ids(), [&](ExprId id) {
     const spec::Builtin* builtin = action_.fact(id).builtin;
     return builtin != nullptr && builtin->ends_action;
   });
@@ -243,40 +275,6 @@ void Lowering::count_caller() {
     ir().store(8, element, ir().binary(Op::k_add, ir().load(8, element, 8), 1), 8);
   ir().jump(done);
   ir().enter(done);
-}
-
-// Only after the body is it known what setup must do.
-void Lowering::write_setup() {
-  ir::Function& main = functions_.function();
-  for (const BlockId id : main.blocks.ids()) {
-    if (main.blocks[id].instructions.empty()) continue;
-    for (ir::Target& target : main.values[main.blocks[id].instructions.back()].targets)
-      if (target.block == main_.after_setup) target.block = main_.setup;
-  }
-  ir().enter(main_.setup);
-  if (context_.returns_value) write_slot(activation_->result, ir().constant(0));
-  const uint32_t regions = sleeps_ ? kRegionsIfAsleep : kRegions;
-  const ValueId scratch_base = init_scratch(regions, [&] {
-    count_loss(program::LossKind::kMissed,
-               fmt::format("{} other threads were in the same program on a CPU; events skipped", regions));
-    count_hit(-1);  // it counts as missed instead
-    ir().ret(0);
-  });
-  init_frame(scratch_base);
-  ir().jump(main_.after_setup);
-}
-
-// A false predicate skips the release of scratch if it was taken after the guard.
-void Lowering::write_exit() {
-  ir().enter(main_.skip);
-  if (main_.is_setup_before_guard) {
-    ir().jump(main_.exit);
-  } else {
-    ir().ret(0);
-  }
-  ir().enter(main_.exit);
-  release_scratch();
-  ir().ret(context_.returns_value ? read_slot(activation_->result) : ir().constant(0));
 }
 
 // ---- Which of its probes the program serves

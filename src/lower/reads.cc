@@ -284,7 +284,7 @@ ValueId Lowering::readable_address(Operand pointer) {
   const uint32_t size = std::max(types()[module_.complete(types()[pointer.type].element)].size_bytes, 1u);
   return select(
       Condition::ne, pointer.value, ir().constant(0), [&] { return pointer.value; },
-      [&] { return zeros(static_cast<uint32_t>(round_up(size, 8))); });
+      [&] { return zeros(round_up(size, 8)); });
 }
 
 }  // namespace espy::lower

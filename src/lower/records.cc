@@ -1,3 +1,11 @@
+// Records for user space.
+//
+// Scalars are evaluated before the record is reserved, so that no code of the script runs between the reservation and
+// the completion; only strings are read straight into the record. If a read may sleep, it also comes before the
+// reservation, since a reserved record delays all that follow it.
+//
+// A string or buffer that may be long is in the record's tail, after the fixed part, and takes only the space that it
+// needs there: the record is reserved for the largest, and the rest given back (finish_record).
 #include <algorithm>
 #include <cerrno>
 
@@ -7,87 +15,22 @@
 
 namespace espy::lower {
 
-// ==== events
 namespace {
 
 constexpr uint32_t kInlineBytes = 64;  // longer strings and buffers go to the tail
+constexpr uint32_t kHeaderBytes = sizeof(program::RecordHeader);
+constexpr int kReserveTries = 4;
+constexpr int kSpanReserveTries = 2;
+
+bool reads_memory(Helper helper) {
+  constexpr Helper kReads[] = {Helper::probe_read_kernel, Helper::probe_read_kernel_str, Helper::probe_read_user,
+                               Helper::probe_read_user_str, Helper::copy_from_user};
+  return std::ranges::find(kReads, helper) != std::end(kReads);
+}
 
 }  // namespace
 
-void Lowering::evaluate_argument(const EventArgument& argument, PlannedField& planned) {
-  if (!argument.expr.valid()) {
-    planned.operand = argument.operand;
-    return;
-  }
-  allow_truncation(argument.expr);  // user space marks it
-  if (!writes_bytes(argument.expr)) {
-    planned.operand = value(argument.expr);
-  } else if (may_sleep_here()) {
-    planned.operand = write_early(argument.expr);
-  } else {
-    planned.expr = argument.expr;
-  }
-}
-
-Lowering::PlannedField Lowering::plan_field(const EventArgument& argument) {
-  PlannedField planned;
-  evaluate_argument(argument, planned);
-  planned.field.type = planned.expr.valid() ? type(planned.expr) : planned.operand.type;
-  if (!planned.field.type.valid()) {
-    planned.operand = {types().int64(), ir().constant(0)};
-    planned.field.type = planned.operand.type;
-  }
-  if (may_sleep_here() && planned.operand.space == AddressSpace::kUser)
-    planned.operand = in_our_memory(planned.operand);
-  const types::Type& type = types()[planned.field.type];
-  const bool has_text = type.kind == Kind::kString || type.kind == Kind::kBuffer;
-  planned.field.is_in_tail = has_text && type.size_bytes > kInlineBytes;
-  return planned;
-}
-
-// The string or buffer of `expr` in our memory. The bytes after a long string's end are not used, except under
-// lockdown, where all of it is copied.
-Operand Lowering::write_early(ExprId expr) {
-  const TypeId result = type(expr);
-  const types::Type layout = types()[result];
-  const bool is_buffer = layout.kind == Kind::kBuffer;
-  const ValueId address = memory(layout.size_bytes, "text");
-  if (layout.size_bytes <= kInlineBytes || !may_copy_from_kernel()) zero(address, layout.size_bytes);
-  const ValueId length = write_bytes(expr, offset(address, is_buffer ? 4 : 0), layout.count);
-  if (is_buffer) ir().store(4, address, length);
-  return {result, address, true, AddressSpace::kBpf, length};
-}
-
-// The smaller of `value` and `limit`, in a form that the verifier understands. A negative value is a large unsigned
-// one.
-ValueId Lowering::bounded(ValueId value, uint32_t limit) {
-  const ir::SlotId slot = new_slot("bounded");
-  when(
-      Condition::ule, value, ir().constant(limit), [&] { write_slot(slot, value); },
-      [&] { write_slot(slot, ir().constant(limit)); });
-  return read_slot(slot);
-}
-
-void Lowering::write_field(const PlannedField& planned, ValueId destination) {
-  if (!planned.expr.valid()) return store(destination, planned.operand);
-  const types::Type type = types()[planned.field.type];
-  const bool is_buffer = type.kind == Kind::kBuffer;
-  const ValueId length = write_bytes(planned.expr, offset(destination, is_buffer ? 4 : 0), type.count);
-  if (is_buffer) ir().store(4, destination, length);
-}
-
-// Writes the bytes of a string or buffer, without its length. Returns the length.
-ValueId Lowering::write_tail(const PlannedField& planned, ValueId destination) {
-  const types::Type type = types()[planned.field.type];
-  const Operand& operand = planned.operand;
-  const uint32_t limit = type.kind == Kind::kString ? types::capacity_with_nul(type) - 1 : type.count;
-  if (planned.expr.valid()) return bounded(write_bytes(planned.expr, destination, type.count), limit);
-  if (type.kind == Kind::kString) return bounded(read_text(destination, operand, false), limit);
-  const Operand whole = in_our_memory(operand);
-  const ValueId size = bounded(ir().load(4, whole.value), limit);
-  read_dynamic(destination, size, limit, offset(whole.value, 4), AddressSpace::kBpf);
-  return size;
-}
+// ---- Events
 
 void Lowering::emit_event(std::string_view builtin, std::vector<EventArgument> arguments, source::Span span,
                           std::vector<std::string> literals, std::vector<int64_t> numbers, ScriptMapId map,
@@ -101,7 +44,7 @@ void Lowering::emit_event(std::string_view builtin, std::vector<EventArgument> a
   for (const EventArgument& argument : arguments) fields.push_back(plan_field(argument));
   uint32_t tail_bytes = 0;
   for (const PlannedField& planned : fields) {
-    if (planned.field.is_in_tail) tail_bytes += static_cast<uint32_t>(round_up(types()[planned.field.type].count, 8));
+    if (planned.field.is_in_tail) tail_bytes += round_up(types()[planned.field.type].count, 8);
     schema.fields.push_back(planned.field);
   }
   const Record record =
@@ -123,14 +66,77 @@ void Lowering::emit_event(std::string_view builtin, std::vector<EventArgument> a
   finish_record(record, cursor, tail_bytes > 0);
 }
 
-// ==== record_writer
-namespace {
+Lowering::PlannedField Lowering::plan_field(const EventArgument& argument) {
+  PlannedField planned;
+  evaluate_argument(argument, planned);
+  planned.field.type = planned.expr.valid() ? type(planned.expr) : planned.operand.type;
+  if (!planned.field.type.valid()) {
+    planned.operand = {types().int64(), ir().constant(0)};
+    planned.field.type = planned.operand.type;
+  }
+  if (may_sleep_here() && planned.operand.space == AddressSpace::kUser)
+    planned.operand = in_our_memory(planned.operand);
+  const types::Type& type = types()[planned.field.type];
+  const bool has_text = type.kind == Kind::kString || type.kind == Kind::kBuffer;
+  planned.field.is_in_tail = has_text && type.size_bytes > kInlineBytes;
+  return planned;
+}
 
-constexpr uint32_t kHeaderBytes = sizeof(program::RecordHeader);
-constexpr int kReserveTries = 4;
-constexpr int kSpanReserveTries = 2;
+void Lowering::evaluate_argument(const EventArgument& argument, PlannedField& planned) {
+  if (!argument.expr.valid()) {
+    planned.operand = argument.operand;
+    return;
+  }
+  allow_truncation(argument.expr);  // user space marks it
+  if (!writes_bytes(argument.expr)) {
+    planned.operand = value(argument.expr);
+  } else if (may_sleep_here()) {
+    planned.operand = write_early(argument.expr);
+  } else {
+    planned.expr = argument.expr;
+  }
+}
 
-}  // namespace
+// The string or buffer of `expr` in our memory. The bytes after a long string's end are not used, except under
+// lockdown, where all of it is copied.
+Operand Lowering::write_early(ExprId expr) {
+  const TypeId result = type(expr);
+  const uint32_t size_bytes = types()[result].size_bytes;
+  const ValueId address = memory(size_bytes, "text");
+  if (size_bytes <= kInlineBytes || !may_copy_from_kernel()) zero(address, size_bytes);
+  const ValueId length = write_whole(expr, address);
+  return {result, address, true, AddressSpace::kBpf, length};
+}
+
+// The smaller of `value` and `limit`, in a form that the verifier understands. A negative value is a large unsigned
+// one.
+ValueId Lowering::bounded(ValueId value, uint32_t limit) {
+  const ir::SlotId slot = new_slot("bounded");
+  when(
+      Condition::ule, value, ir().constant(limit), [&] { write_slot(slot, value); },
+      [&] { write_slot(slot, ir().constant(limit)); });
+  return read_slot(slot);
+}
+
+void Lowering::write_field(const PlannedField& planned, ValueId destination) {
+  if (!planned.expr.valid()) return store(destination, planned.operand);
+  write_whole(planned.expr, destination);
+}
+
+// Writes the bytes of a string or buffer, without its length. Returns the length.
+ValueId Lowering::write_tail(const PlannedField& planned, ValueId destination) {
+  const types::Type type = types()[planned.field.type];
+  const Operand& operand = planned.operand;
+  const uint32_t limit = type.kind == Kind::kString ? types::capacity_with_nul(type) - 1 : type.count;
+  if (planned.expr.valid()) return bounded(write_bytes(planned.expr, destination, type.count), limit);
+  if (type.kind == Kind::kString) return bounded(read_text(destination, operand, false), limit);
+  const Operand whole = in_our_memory(operand);
+  const ValueId size = bounded(ir().load(4, whole.value), limit);
+  read_dynamic(destination, size, limit, offset(whole.value, 4), AddressSpace::kBpf);
+  return size;
+}
+
+// ---- Records, by the protocol of program/ring.h
 
 // Returns the size of the fixed part. A field in the tail has its offset and length there, 4 bytes each.
 uint32_t Lowering::lay_out_fields(program::EventSchema& schema) {
@@ -139,11 +145,11 @@ uint32_t Lowering::lay_out_fields(program::EventSchema& schema) {
     const types::Type& type = types()[field.type];
     const uint32_t align =
         field.is_in_tail ? 4 : std::min(8u, std::max(type.align_bytes, type.size_bytes >= 8 ? 8u : 1u));
-    size = static_cast<uint32_t>(round_up(size, align));
+    size = round_up(size, align);
     field.offset_bytes = size;
     size += field.is_in_tail ? 8 : type.size_bytes;
   }
-  return static_cast<uint32_t>(round_up(size, 8));
+  return round_up(size, 8);
 }
 
 // Adds the schema to the program.
@@ -172,7 +178,7 @@ Lowering::Record Lowering::begin_record_in(const SpanBuffer& buffer, program::Ev
   Record out = lay_out_record(std::move(schema), tail_bytes);
   program::BpfMap& map = module_.program.maps[buffer.map];
   const uint32_t end_bytes = program::kSpanHeaderBytes + buffer.data_bytes + out.size_bytes;
-  map.value_size = std::max(map.value_size, static_cast<uint32_t>(round_up(end_bytes, 8)));
+  map.value_size = std::max(map.value_size, round_up(end_bytes, 8));
   out.base = buffer.address;
   out.head = reserve_in_buffer(buffer, out.size_bytes, out.done);
   out.address = buffer_data_at(buffer, out.head);
@@ -202,7 +208,7 @@ void Lowering::finish_record(const Record& record, ValueId end, bool has_tail) {
 // order.
 ValueId Lowering::take_sequence() {
   const ValueId counter = ir().map_value(module_.program.globals, module_.program.sequence_offset);
-  if (module_.kernel.has(kernel::Feature::kAtomicFetch))
+  if (kernel().has(kernel::Feature::kAtomicFetch))
     return ir().atomic(Op::k_atomic_fetch_add, 8, counter, {ir().constant(1)});
   const ValueId now = ir().call(Helper::ktime_get_ns, {});
   ir().store(8, counter, ir().binary(Op::k_add, now, 1));
@@ -212,7 +218,7 @@ ValueId Lowering::take_sequence() {
 // Sets the head to `next` if it is `old`. Returns the head before, or another value than `old` if this run has
 // interrupted one that is here.
 ValueId Lowering::exchange_head(ValueId base, ValueId old, ValueId next) {
-  if (module_.kernel.has(kernel::Feature::kAtomicFetch))
+  if (kernel().has(kernel::Feature::kAtomicFetch))
     return ir().atomic(Op::k_atomic_cmpxchg, 8, base, {old, next}, program::kRingHeadOffset);
   ir().atomic_add(8, base, ir().constant(1), program::kRingGuardOffset);
   const ValueId depth = ir().load(8, base, program::kRingGuardOffset);
@@ -319,16 +325,16 @@ ValueId Lowering::used_by_tree(const SpanBuffer& buffer, ValueId begin, ValueId 
   return ir().binary(Op::k_sub, next, from);
 }
 
-// ==== failures
-namespace {
+// ---- Failures of helpers: as a record under -k, in a loss counter where losses are counted (-v, --strict)
 
-bool reads_memory(Helper helper) {
-  constexpr Helper kReads[] = {Helper::probe_read_kernel, Helper::probe_read_kernel_str, Helper::probe_read_user,
-                               Helper::probe_read_user_str, Helper::copy_from_user};
-  return std::ranges::find(kReads, helper) != std::end(kReads);
+void Lowering::report_failure(Helper helper, ValueId result) {
+  const bool is_counted = reads_memory(helper);  // costs a comparison, and more only when it fails
+  if (!config().warn_helper_errors && !is_counted) return;
+  when(Condition::slt, result, ir().constant(0), [&] {
+    emit_failure(helper, result);
+    if (is_counted) count_loss(program::LossKind::kRead, "reads of memory that was not there gave zeros");
+  });
 }
-
-}  // namespace
 
 void Lowering::emit_failure(Helper helper, ValueId result) {
   if (config().warn_helper_errors) write_failure(helper, result);
@@ -352,15 +358,6 @@ void Lowering::write_failure(Helper helper, ValueId result) {
   const uint32_t at = module_.program.events[record.event].fields.front().offset_bytes;
   ir().store(8, offset(record.address, at), result);
   finish_record(record, record.fixed_bytes, false);
-}
-
-void Lowering::report_failure(Helper helper, ValueId result) {
-  const bool is_counted = reads_memory(helper);  // costs a comparison, and more only when it fails
-  if (!config().warn_helper_errors && !is_counted) return;
-  when(Condition::slt, result, ir().constant(0), [&] {
-    emit_failure(helper, result);
-    if (is_counted) count_loss(program::LossKind::kRead, "reads of memory that was not there gave zeros");
-  });
 }
 
 }  // namespace espy::lower

@@ -1,12 +1,15 @@
+// Statements, loops and variables.
 #include <algorithm>
+#include <map>
+#include <set>
 #include <utility>
+#include <vector>
 
 #include "lower/lowering.h"
 #include "types/recent_layout.h"
 
 namespace espy::lower {
 
-// ==== statements
 void Lowering::lower_statements(const std::vector<StmtId>& statements) {
   for (const StmtId each : statements) lower_statement(each);
 }
@@ -89,7 +92,7 @@ void Lowering::lower_assign(const syntax::Assign& node) {
 // ---- Return
 
 void Lowering::lower_return(const syntax::Return& node) {
-  const bool has_result = unit().function || unit().context.returns_value;
+  const bool has_result = unit().function || context_.returns_value;
   if (node.value.valid() && has_result) {
     store_return_value(node.value);
   } else if (node.value.valid()) {
@@ -99,23 +102,22 @@ void Lowering::lower_return(const syntax::Return& node) {
 }
 
 void Lowering::store_return_value(ExprId expr) {
-  const Activation& activation = *activation_;
   const bool is_function = unit().function != nullptr;
   const TypeId type = is_function ? unit().result : types().int64();
   Operand result = convert(value(expr), type);
   if (result.is_address) {
-    const ValueId copy = memory(types()[type].size_bytes, {});
-    store(copy, result);
-    result.value = copy;
+    const ValueId own = memory(types()[type].size_bytes, {});
+    store(own, result);
+    result.value = own;
   }
-  if (activation.result_offset) {
-    ir().store(8, frame_address(), result.value, activation.result_offset);
-  } else if (!functions_.is_in_callback() || is_function) {
-    write_slot(activation.result, result.value);
-  }
+  if (is_function || !functions_.is_in_callback()) write_function_result(result.value);
 }
 
-// ==== loops
+// ---- Loops
+//
+// The body of a `for` over a map is a callback of bpf_for_each_map_elem, a function of its own. What it shares with the
+// code around it is in the frame.
+
 // Writes the code up to the loop's condition. Kernels without may_goto do not bound loops, so the iterations are
 // counted.
 Lowering::LoopBlocks Lowering::begin_loop(const std::string& name, uint32_t most_turns) {
@@ -164,66 +166,62 @@ void Lowering::lower_for_range(StmtId id, const syntax::ForRange& node) {
   const VariableId variable = unit().fact(id).variable;
   const TypeId type = unit().variables[variable].type;
   const ValueId first = scalar(node.begin);
-  loop_from_to(first, scalar(node.end), [&](ValueId index) {
+  loop_from_to({.first = first, .end = scalar(node.end)}, [&](ValueId index, ValueId) {
     write_variable(variable, {type, index});
     discard(node.body);
   });
 }
 
-// Runs `body` for the numbers from `first` to before `end`.
-void Lowering::loop_from_to(ValueId first, ValueId end_value, const std::function<void(ValueId)>& body) {
+void Lowering::loop_from_to(const Range& range, const std::function<void(ValueId index, ValueId next)>& body) {
   const ir::SlotId counter = new_slot("next");
-  write_slot(counter, kernel_has_may_goto() ? launder(first) : first);
+  write_slot(counter, kernel_has_may_goto() ? launder(range.first) : range.first);
   const ir::SlotId limit = new_slot("limit");
-  write_slot(limit, end_value);
-  const LoopBlocks loop = begin_loop("for");
+  write_slot(limit, range.end);
+  const LoopBlocks loop = begin_loop(range.name, range.most_turns);
   const ValueId index = read_slot(counter);
-  ir().branch(Condition::slt, opaque_copy(index), opaque_copy(read_slot(limit)), loop.body, loop.done);
+  ir().branch(range.less, opaque_copy(index), opaque_copy(read_slot(limit)), loop.body, loop.done);
   ir().enter(loop.body);
-  write_slot(counter, ir().binary(Op::k_add, index, 1));
-  body(index);
+  const ValueId next = ir().binary(Op::k_add, index, 1);
+  write_slot(counter, next);
+  body(index, next);
   ir().jump(loop.next);
   end_loop(loop);
 }
 
+// The values of a recent(), oldest first.
 void Lowering::lower_for_recent(StmtId id, const syntax::ForMap& node) {
   const VariableId variable = unit().fact(id).variable;
   const Operand values = value(node.map);
   const types::Type type = types()[values.type];
   const types::RecentLayout layout(type.count, types()[type.element].size_bytes);
   const ValueId taken = ir().load(8, values.value);
-  const ir::SlotId counter = new_slot("next");
   const ValueId first = select(
       Condition::ugt, taken, ir().constant(type.count), [&] { return ir().binary(Op::k_sub, taken, type.count); },
       [&] { return ir().constant(0); });
-  write_slot(counter, kernel_has_may_goto() ? launder(first) : first);
-  const ir::SlotId limit = new_slot("limit");
-  write_slot(limit, taken);
-  const LoopBlocks loop = begin_loop("recent", type.count + 1);
-  const ValueId number = read_slot(counter);
-  ir().branch(Condition::ult, opaque_copy(number), opaque_copy(read_slot(limit)), loop.body, loop.done);
-  ir().enter(loop.body);
-  const ValueId stamp = ir().binary(Op::k_add, number, 1);
-  write_slot(counter, stamp);
-  const ValueId slot = ir().binary(Op::k_and, number, layout.slots - 1);
-  const ValueId stamps = offset(values.value, types::RecentLayout::kStampsOffset);
-  const BlockId complete = ir().add_block("complete");
-  ir().branch(Condition::eq, ir().load(8, ir().binary(Op::k_add, stamps, ir().binary(Op::k_shl, slot, 3))), stamp,
-              complete, loop.next);
-  ir().enter(complete);
-  const ValueId distance = ir().binary(Op::k_mul, slot, ir().constant(layout.stride_bytes));
-  const ValueId address = ir().binary(Op::k_add, offset(values.value, layout.values_offset), distance);
-  write_variable(variable, load(address, type.element));
-  discard(node.body);
-  ir().jump(loop.next);
-  end_loop(loop);
+  const Range numbers{
+      .first = first, .end = taken, .less = Condition::ult, .name = "recent", .most_turns = type.count + 1};
+  loop_from_to(numbers, [&](ValueId number, ValueId stamp) {
+    const ValueId slot = ir().binary(Op::k_and, number, layout.slots - 1);
+    const ValueId stamps = offset(values.value, types::RecentLayout::kStampsOffset);
+    const BlockId complete = ir().add_block("complete");
+    ir().branch(Condition::eq, ir().load(8, ir().binary(Op::k_add, stamps, ir().binary(Op::k_shl, slot, 3))), stamp,
+                complete, activation_->loops.back().next);
+    ir().enter(complete);
+    const ValueId distance = ir().binary(Op::k_mul, slot, ir().constant(layout.stride_bytes));
+    const ValueId address = ir().binary(Op::k_add, offset(values.value, layout.values_offset), distance);
+    write_variable(variable, load(address, type.element));
+    discard(node.body);
+  });
 }
 
 void Lowering::lower_unroll(const syntax::Unroll& node) {
   const int64_t count = integer(node.count).value_or(0);
   if (count > 1 && kernel_has_may_goto()) {
-    const auto repeat = [&](ValueId) { discard(node.body); };
-    if (module_.makes_loops_for_unroll) return loop_from_to(ir().constant(0), ir().constant(count), repeat);
+    const auto repeat = [&](ValueId, ValueId) { discard(node.body); };
+    if (module_.makes_loops_for_unroll) {
+      const ValueId end = ir().constant(count);
+      return loop_from_to({.first = ir().constant(0), .end = end}, repeat);
+    }
     module_.has_copies = true;
   }
   const BlockId done = ir().add_block("done");
@@ -286,12 +284,11 @@ void Lowering::write_for_callback(VariableId variable, ScriptMapId map, ExprId b
   with_callback_memory(frame, scratch_base, write);
 }
 
-// The loop's variable: a tuple of key and value.
+// The address of the loop's variable: a tuple of key and value.
 ValueId Lowering::make_loop_pair(TypeId type, ScriptMapId map_id, ValueId key, ValueId value) {
   const program::ScriptMap map = module_.script_map(map_id);
   const types::Type layout = types()[type];
-  const ValueId address = memory(layout.size_bytes, "pair");
-  zero(address, layout.size_bytes);
+  const ValueId address = zeroed_memory(layout.size_bytes, "pair");
   if (layout.members.size() != 2) return address;
   store_converted(address, load(key, map.key), layout.members[0].type);
   const ValueId at = offset(address, layout.members[1].offset_bytes());
@@ -312,7 +309,8 @@ void Lowering::leave_after_callback() {
   });
 }
 
-// ==== variables
+// ---- Variables
+
 Lowering::VariableStorage& Lowering::storage_of(VariableId variable) {
   std::vector<VariableStorage>& all = activation_->storage;
   if (all.size() <= variable.index) all.resize(variable.index + 1);
@@ -336,7 +334,7 @@ Lowering::VariableStorage Lowering::place_variable(VariableId variable) {
     if (is_shared) return {.frame_offset = add_frame_word()};
     return {.slot = new_slot(info.name), .owner = functions_.current()};
   }
-  const auto size = static_cast<uint32_t>(round_up(std::max(types()[info.type].size_bytes, 1u), 8));
+  const auto size = round_up(std::max(types()[info.type].size_bytes, 1u), 8);
   if (!takes_stack(size)) return {.scratch_offset = reserve_scratch(size)};
   if (is_shared) return {.frame_offset = add_to_frame(size)};
   return {.slot = ir().add_slot(size, 8, info.name), .owner = functions_.current()};
@@ -367,7 +365,7 @@ void Lowering::write_variable(VariableId variable, Operand operand) {
   const VariableStorage& storage = placed_storage(variable);
   if (storage.frame_offset) {
     ir().store(8, frame_address(), value, storage.frame_offset);
-    // As in Laundering::launder().
+    // As in launder().
     if (is_integer) ir().store(1, frame_address(), value, storage.frame_offset);
   } else {
     write_slot(storage.slot, is_integer && is_in_converging_loop() ? launder(value) : value);
@@ -381,17 +379,18 @@ void Lowering::clear_variable(VariableId variable) {
   zero(variable_address(variable), types()[type].size_bytes);
 }
 
-void Lowering::launder_variables() {
-  if (!kernel_has_may_goto()) return;  // the verifier must see the end of each loop itself
-  const std::vector<VariableStorage> all = activation_->storage;
-  for (uint32_t i = 0; i < all.size(); ++i) {
-    const bool is_integer = types::is_integer(types()[unit().variables[VariableId{i}].type]);
-    const bool is_here = all[i].slot.valid() && all[i].owner == functions_.current();
-    if (is_integer && is_here) write_slot(all[i].slot, launder(read_slot(all[i].slot)));
-  }
-}
+// ---- Numbers that the verifier knows too well
+//
+// Hides from the verifier what it knows of a number, so that it finishes exploring a loop, or an action with many
+// `if`s.
+//
+// The verifier explores a loop until it reaches a state that it has seen before. A counter with a known value, or a
+// variable with other bounds in each iteration, makes each state new, until the verifier gives up at a million
+// instructions. Kernels with may_goto bound the loop themselves, so nothing is lost if the number is unknown.
+//
+// After an `if`, the verifier knows more of what was compared, something else on each path. Where it decides a later
+// comparison by that, it explores all that follows once for each path: a time that is square in the number of `if`s.
 
-// ==== laundering
 bool Lowering::has_many_branches() {
   constexpr ptrdiff_t kMany = 64;
   const auto [known, is_new] = many_branches_.try_emplace(&unit(), false);
@@ -411,6 +410,16 @@ ValueId Lowering::launder(ValueId value) {
   ir().store(8, address, value);
   ir().store(1, address, value);
   return ir().load(8, address);
+}
+
+void Lowering::launder_variables() {
+  if (!kernel_has_may_goto()) return;  // the verifier must see the end of each loop itself
+  const std::vector<VariableStorage> all = activation_->storage;
+  for (uint32_t i = 0; i < all.size(); ++i) {
+    const bool is_integer = types::is_integer(types()[unit().variables[VariableId{i}].type]);
+    const bool is_here = all[i].slot.valid() && all[i].owner == functions_.current();
+    if (is_integer && is_here) write_slot(all[i].slot, launder(read_slot(all[i].slot)));
+  }
 }
 
 ValueId Lowering::opaque_copy(ValueId number) {

@@ -270,7 +270,7 @@ std::vector<program::ProbeId> probes_of(const spec::AttachRequest& request, cons
   return out;
 }
 
-// Both boundaries have the same functions in the same order (lower/merge_programs.h).
+// Both boundaries have the same functions in the same order (lower/lower.cc).
 std::vector<RefusedProbe> with_returns(const spec::AttachRequest& request, std::span<const program::ProbeId> entries,
                                        std::vector<RefusedProbe> refused) {
   std::vector<program::ProbeId> returns;

@@ -9,7 +9,7 @@
 // the kprobe PMU.
 //
 // A kprobe and a kretprobe of the same functions can share one program and one link, as a session
-// (lower/merge_programs.h).
+// (lower/lower.cc).
 //
 // One name can be that of several functions, static ones of several source files or modules. The kernel attaches by
 // name to one of them, or refuses. So these are attached by their addresses, all with one cookie: they are one probe.

@@ -15,7 +15,7 @@
 // names for an address are one probe.
 //
 // Preemption. A uprobe runs in the thread that hit it and can be preempted, so two threads can run the same program on
-// one CPU: aggregations are atomic, and scratch memory is reserved per run (lower/scratch.h). With a sleepable program,
+// one CPU: aggregations are atomic, and scratch memory is reserved per run (lower/memory.cc). With a sleepable program,
 // the thread can also wait for a page that the script reads (lower/reads.cc); it keeps its CPU and its scratch memory
 // meanwhile.
 //

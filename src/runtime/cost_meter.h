@@ -4,7 +4,7 @@
 // So it is asked to for a window of some milliseconds now and then. How many events there were is known exactly, by the
 // hit counters; windows tell how long a run takes, and how many runs an event takes, as the program of a system call
 // also runs at all others. Where the kernel does not measure, programs read the clock themselves in the same windows
-// (lower/own_time.h).
+// (lower/lower.cc).
 #pragma once
 
 #include <cstdint>

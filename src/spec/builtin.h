@@ -70,7 +70,7 @@ struct Builtin {
 
   // kAggregation: emits IR that adds the call's argument to the value at `address` (this CPU's, with the layout in
   // program/layout.h). With `is_atomic`, another thread may run the same program on this CPU in between. Null for
-  // recent(), whose values lower/recents.h adds.
+  // recent(), whose values lower/maps.cc adds.
   void (*lower_update)(lower::Lowering&, const CallSite&, ir::ValueId address, bool is_atomic) = nullptr;
 
   // The user-space half: handles a record that the code of `lower` has written.
