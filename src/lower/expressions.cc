@@ -9,7 +9,6 @@
 #include "spec/builtin.h"
 
 namespace espy::lower {
-
 namespace {
 
 using syntax::BinaryOp;

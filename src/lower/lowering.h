@@ -396,7 +396,8 @@ class Lowering {
   void with_callback_memory(ValueId frame, ValueId scratch_base, const std::function<void()>& body);
 
   // ---- Scratch memory (memory.cc)
-  // Regions of a CPU, if the program also waits for pages; it does in the first of them only.
+  // Of a CPU, if the program may be preempted, and if it also waits for pages. It does in the first of them only.
+  static constexpr uint32_t kRegions = 4;
   static constexpr uint32_t kRegionsIfAsleep = 16;
   static constexpr uint32_t kWaitingRegions = 8;
   // Of memory that each CPU has: its offset in the map, and a power of two.
@@ -678,11 +679,13 @@ class Lowering {
   // Like with_value(), but inserts an absent key first, with a zeroed value.
   void with_new_value(const MapElement& element, const std::function<void(ValueId)>& then);
   void store_element(const MapElement& element, Operand value);
+  void replace_element(const MapElement& element, Operand value);
   // Adds a key with a value; stores into the element if the key is there meanwhile.
   void insert_element(const MapElement& element, Operand value, const std::function<void(ValueId)>& store_at);
   ValueId update_element(const MapElement& element, Operand value, int64_t flags);
   void fail_update(const program::ScriptMap& map, ValueId failed);
-  void lose_update(const program::ScriptMap& map, ValueId failed);
+  void when_update_error(ValueId failed, int error, const std::function<void()>& then,
+                         const std::function<void()>& otherwise);
   // The address of the "assigned" word of a map without keys: of this CPU, or of a given one.
   ValueId assigned_word(const program::ScriptMap& map);
   ValueId assigned_word(const program::ScriptMap& map, ValueId cpu);

@@ -11,7 +11,6 @@
 #include "types/recent_layout.h"
 
 namespace espy::lower {
-
 namespace {
 
 using program::Storage;
@@ -271,19 +270,6 @@ void Lowering::with_new_thread_word(const program::ScriptMap& map, const std::fu
       });
 }
 
-// `failed` is the result of map_update_elem.
-void Lowering::lose_update(const program::ScriptMap& map, ValueId failed) {
-  const std::string full = map.name + " is full at " + std::to_string(module_.program.maps[map.map].max_entries) +
-                           " keys (raise max_map_keys, or the number it is declared with); updates lost";
-  const std::string busy =
-      map.name + " was busy on that CPU, or the kernel had no memory at hand for a new key; updates lost";
-  // Before Linux 6.4 the upper half of the result is 0 (d7ba4cc900bf).
-  const ValueId error = ir().unary(Op::k_zext32, failed);
-  when(
-      Condition::eq, error, ir().constant(static_cast<uint32_t>(-E2BIG)),
-      [&] { count_loss(program::LossKind::kUpdate, full); }, [&] { count_loss(program::LossKind::kUpdate, busy); });
-}
-
 // An absent key is inserted with zeros, unless another CPU has inserted it meanwhile, and looked up again. So `then`
 // updates the value in place, and no update of another CPU is overwritten.
 void Lowering::with_new_value(const MapElement& element, const std::function<void(ValueId)>& then) {
@@ -345,32 +331,28 @@ void Lowering::store_element(const MapElement& element, Operand value) {
     store_converted(offset(assigned, 8), value, map.value);
     return ir().store(8, assigned, ir().constant(1));
   }
-  if (!is_scalar(map.value) || !module_.keeps_keys(element.map)) {
-    const auto set = [&](int64_t flags) {
-      const ValueId failed = update_element(element, value, flags);
-      when(Condition::ne, failed, ir().constant(0), [&] { fail_update(map, failed); });
-    };
-    if (!map.keys_offset) return set(kAny);
-    // The kernel evicts keys of this map, and new ones are counted.
-    return when(
-        Condition::ne, element_address(element), ir().constant(0), [&] { set(kAny); },
-        [&] {
-          const ValueId failed = update_element(element, value, kNoExist);
-          when(
-              Condition::eq, failed, ir().constant(0), [&] { count_key(map, 1); },
-              [&] {                                                      // another CPU may have added the key
-                const ValueId error = ir().unary(Op::k_zext32, failed);  // see lose_update
-                when(
-                    Condition::eq, error, ir().constant(static_cast<uint32_t>(-EEXIST)), [&] { set(kAny); },
-                    [&] { fail_update(map, failed); });
-              });
-        });
-  }
+  if (!is_scalar(map.value) || !module_.keeps_keys(element.map)) return replace_element(element, value);
   const auto store_at = [&](ValueId found) { store_converted(found, value, map.value); };
   const ValueId found = element_address(element);
   when(
       Condition::ne, found, ir().constant(0), [&] { store_at(found); },
       [&] { insert_element(element, value, store_at); });
+}
+
+// Where the kernel evicts keys, new ones are counted. Another CPU may add the same key meanwhile.
+void Lowering::replace_element(const MapElement& element, Operand value) {
+  const program::ScriptMap map = module_.script_map(element.map);
+  const auto set = [&] {
+    const ValueId failed = update_element(element, value, kAny);
+    when(Condition::ne, failed, ir().constant(0), [&] { fail_update(map, failed); });
+  };
+  if (!map.keys_offset) return set();
+  when(Condition::ne, element_address(element), ir().constant(0), set, [&] {
+    const ValueId failed = update_element(element, value, kNoExist);
+    when(
+        Condition::eq, failed, ir().constant(0), [&] { count_key(map, 1); },
+        [&] { when_update_error(failed, EEXIST, set, [&] { fail_update(map, failed); }); });
+  });
 }
 
 // An element that another CPU has inserted since the lookup is not replaced either: the kernel would give the old one
@@ -382,11 +364,8 @@ void Lowering::insert_element(const MapElement& element, Operand value, const st
     const ValueId again = element_address(element);
     when(Condition::ne, again, ir().constant(0), [&] { store_at(again); });
   };
-  when(Condition::ne, failed, ir().constant(0), [&] {
-    const ValueId error = ir().unary(Op::k_zext32, failed);  // see lose_update
-    when(Condition::eq, error, ir().constant(static_cast<uint32_t>(-EEXIST)), store_again,
-         [&] { fail_update(map, failed); });
-  });
+  when(Condition::ne, failed, ir().constant(0),
+       [&] { when_update_error(failed, EEXIST, store_again, [&] { fail_update(map, failed); }); });
 }
 
 // Sets a value by a new element. Returns the result of map_update_elem.
@@ -399,9 +378,23 @@ ValueId Lowering::update_element(const MapElement& element, Operand value, int64
   return ir().call(Helper::map_update_elem, {ir().map(map.map), element.key, copy, ir().constant(flags)});
 }
 
+// `failed` is the result of map_update_elem.
 void Lowering::fail_update(const program::ScriptMap& map, ValueId failed) {
   emit_failure(Helper::map_update_elem, failed);
-  lose_update(map, failed);
+  const std::string full = map.name + " is full at " + std::to_string(module_.program.maps[map.map].max_entries) +
+                           " keys (raise max_map_keys, or the number it is declared with); updates lost";
+  const std::string busy =
+      map.name + " was busy on that CPU, or the kernel had no memory at hand for a new key; updates lost";
+  when_update_error(
+      failed, E2BIG, [&] { count_loss(program::LossKind::kUpdate, full); },
+      [&] { count_loss(program::LossKind::kUpdate, busy); });
+}
+
+// Before Linux 6.4 the upper half of the result of map_update_elem is 0 (d7ba4cc900bf).
+void Lowering::when_update_error(ValueId failed, int error, const std::function<void()>& then,
+                                 const std::function<void()>& otherwise) {
+  const ValueId low = ir().unary(Op::k_zext32, failed);
+  when(Condition::eq, low, ir().constant(static_cast<uint32_t>(-error)), then, otherwise);
 }
 
 ValueId Lowering::remove(const MapElement& element, bool is_statement) {
@@ -588,6 +581,26 @@ Operand Lowering::merged_aggregation(const MapElement& element) {
   return {type, address, true};
 }
 
+// Programs may add values meanwhile. The barriers keep the order that program/layout.h asks for.
+Operand Lowering::copied_recent(const MapElement& element, TypeId type_id) {
+  const types::Type type = types()[type_id];
+  const types::RecentLayout layout(type.count, types()[type.element].size_bytes);
+  const ValueId address = memory(type.size_bytes, "recent");
+  const auto barrier = [&] { ir().atomic(Op::k_atomic_fetch_add, 8, address, {ir().constant(0)}); };
+  with_value(
+      element,
+      [&](ValueId found) {
+        copy(address, found, layout.values_offset);
+        barrier();
+        copy(offset(address, layout.values_offset), offset(found, layout.values_offset),
+             type.size_bytes - layout.values_offset);
+        barrier();
+        ir().store(8, address, ir().load(8, found));
+      },
+      [&] { zero(address, type.size_bytes); });
+  return {type_id, address, true};
+}
+
 void Lowering::for_each_cpu_value(const MapElement& element, const std::function<void(ValueId)>& body) {
   const program::ScriptMap map = module_.script_map(element.map);
   if (map.storage == Storage::kSlotHash) {
@@ -601,6 +614,16 @@ void Lowering::for_each_cpu_value(const MapElement& element, const std::function
     const ValueId address = ir().call(Helper::map_lookup_percpu_elem, {ir().map(map.map), element.key, cpu});
     when(Condition::ne, address, ir().constant(0), [&] { body(address); });
   });
+}
+
+void Lowering::merge_aggregation(TypeId type_id, ValueId destination, ValueId source) {
+  const types::Type type = types()[type_id];
+  switch (type.kind) {
+    case Kind::kMin:
+    case Kind::kMax: return merge_extreme(type.kind == Kind::kMax, type.is_signed, destination, source);
+    case Kind::kTseries: return merge_tseries(type_id, destination, source);
+    default: return merge_words(destination, source, type.size_bytes / 8);
+  }
 }
 
 void Lowering::merge_words(ValueId destination, ValueId source, uint32_t words) {
@@ -670,36 +693,6 @@ void Lowering::merge_interval(TypeId type, ValueId destination, ValueId source) 
   }
   ir().store(8, destination, both, 8);
   ir().store(8, destination, ir().binary(Op::k_add, ir().load(8, destination, 16), ir().load(8, source, 16)), 16);
-}
-
-void Lowering::merge_aggregation(TypeId type_id, ValueId destination, ValueId source) {
-  const types::Type type = types()[type_id];
-  switch (type.kind) {
-    case Kind::kMin:
-    case Kind::kMax: return merge_extreme(type.kind == Kind::kMax, type.is_signed, destination, source);
-    case Kind::kTseries: return merge_tseries(type_id, destination, source);
-    default: return merge_words(destination, source, type.size_bytes / 8);
-  }
-}
-
-// Programs may add values meanwhile. The barriers keep the order that program/layout.h asks for.
-Operand Lowering::copied_recent(const MapElement& element, TypeId type_id) {
-  const types::Type type = types()[type_id];
-  const types::RecentLayout layout(type.count, types()[type.element].size_bytes);
-  const ValueId address = memory(type.size_bytes, "recent");
-  const auto barrier = [&] { ir().atomic(Op::k_atomic_fetch_add, 8, address, {ir().constant(0)}); };
-  with_value(
-      element,
-      [&](ValueId found) {
-        copy(address, found, layout.values_offset);
-        barrier();
-        copy(offset(address, layout.values_offset), offset(found, layout.values_offset),
-             type.size_bytes - layout.values_offset);
-        barrier();
-        ir().store(8, address, ir().load(8, found));
-      },
-      [&] { zero(address, type.size_bytes); });
-  return {type_id, address, true};
 }
 
 }  // namespace espy::lower

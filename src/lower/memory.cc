@@ -6,7 +6,6 @@
 #include "lower/lowering.h"
 
 namespace espy::lower {
-
 namespace {
 
 constexpr uint32_t kStackObjectBytes = 64;  // larger objects go to scratch

@@ -7,7 +7,6 @@
 #include "program/probe_names.h"
 
 namespace espy::lower {
-
 namespace {
 
 using syntax::BinaryOp;

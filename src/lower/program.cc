@@ -19,7 +19,6 @@
 namespace espy::lower {
 namespace {
 
-constexpr uint32_t kRegions = 4;  // of scratch per CPU, if the program may be preempted
 constexpr ir::SlotId kNumberSlot{0};
 constexpr size_t kMaxComparisons = 3;  // as fast as a table, or faster
 constexpr uint32_t kDepthOffset = 4;   // of an element of the map of calls

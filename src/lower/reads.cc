@@ -46,7 +46,6 @@
 #include "lower/lowering.h"
 
 namespace espy::lower {
-
 namespace {
 
 constexpr int64_t kLargestOffset = 32000;  // of a load instruction, with some space for the width

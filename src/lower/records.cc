@@ -14,7 +14,6 @@
 #include "program/span_buffer.h"
 
 namespace espy::lower {
-
 namespace {
 
 constexpr uint32_t kInlineBytes = 64;  // longer strings and buffers go to the tail
