@@ -513,12 +513,6 @@ bool Lowering::calls(decltype(spec::Builtin::lower) emitter) {
 //
 // They are inlined: there is no calling convention and no limit on arguments, and the optimizer sees through them.
 
-const check::Unit* Lowering::find_callee(ExprId call) const {
-  const syntax::Function* function = &ast().functions[static_cast<size_t>(unit().fact(call).function)];
-  const auto found = std::ranges::find(module_.checked.units, function, &check::Unit::function);
-  return found == module_.checked.units.end() ? nullptr : &*found;
-}
-
 Operand Lowering::call_function(ExprId expr, const syntax::Call& node) {
   const check::Unit* found = find_callee(expr);
   if (!found || inline_depth_ >= kMaxDepth) return {};
@@ -531,6 +525,12 @@ Operand Lowering::call_function(ExprId expr, const syntax::Call& node) {
   const Operand out = inline_function(callee, arguments);
   --inline_depth_;
   return out;
+}
+
+const check::Unit* Lowering::find_callee(ExprId call) const {
+  const syntax::Function* function = &ast().functions[static_cast<size_t>(unit().fact(call).function)];
+  const auto found = std::ranges::find(module_.checked.units, function, &check::Unit::function);
+  return found == module_.checked.units.end() ? nullptr : &*found;
 }
 
 Operand Lowering::inline_function(const check::Unit& callee, const std::vector<Operand>& arguments) {
