@@ -1,5 +1,3 @@
-#include "check/bind.h"
-
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -10,9 +8,8 @@
 #include "base/check.h"
 #include "base/regex.h"
 #include "base/strings.h"
-#include "check/c_types.h"
+#include "check/check_passes.h"
 #include "check/signature.h"
-#include "check/suggestions.h"
 #include "check/type_rules.h"
 #include "check/walk.h"
 

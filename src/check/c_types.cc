@@ -1,10 +1,10 @@
-#include "check/c_types.h"
-
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <map>
 #include <string>
+
+#include "check/check_passes.h"
 
 namespace espy::check {
 

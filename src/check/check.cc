@@ -6,16 +6,7 @@
 #include <map>
 #include <utility>
 
-#include "check/analyzer.h"
-#include "check/assigned_blocks.h"
-#include "check/bind.h"
-#include "check/c_types.h"
-#include "check/config.h"
-#include "check/defines.h"
-#include "check/expand.h"
-#include "check/import.h"
-#include "check/library.h"
-#include "check/suggestions.h"
+#include "check/checker.h"
 
 namespace espy::check {
 
@@ -101,7 +92,7 @@ struct Attempt {
     // place.
     const BindResult bound = bind_probes(checked, own, results);
     has_mixed_results = bound.has_mixed_results;
-    if (bound.is_within_limits) analyze(own, checked, defines);
+    if (bound.is_within_limits) Checker::run(own, checked, defines);
   }
 
   source::Diagnostics diagnostics;
@@ -149,7 +140,7 @@ Checked check(syntax::Ast ast, CheckRequest& request) {
   define_c_types(checked.ast, request.types, request.kernel, request.diagnostics);
   declare_maps(checked, request);
   bind_and_analyze(checked, defines, request);
-  if (!request.diagnostics.has_errors()) check_units(checked, request.diagnostics);
+  if (!request.diagnostics.has_errors()) check_print_units(checked, request.diagnostics);
   return checked;
 }
 

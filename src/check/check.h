@@ -7,6 +7,7 @@
 #include <functional>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "check/checked.h"
@@ -14,6 +15,7 @@
 #include "source/diagnostic.h"
 #include "spec/provider.h"
 #include "spec/registry.h"
+#include "syntax/parser.h"
 
 namespace espy::check {
 
@@ -36,10 +38,53 @@ struct CheckRequest {
 
 Checked check(syntax::Ast ast, CheckRequest& request);
 
+// ---- #include: types and macros of C headers, before the script is parsed
+//
+// Types of kernel headers come from BTF. Other headers are compiled by the system's C compiler, once for each file that
+// includes any: their types are added to the kernel's and override them, and the macros that the script names become
+// definitions for the parser, which must know them before it reads `char name[IFNAMSIZ]`. Kernel headers are compiled
+// only if the script names something that BTF does not have: a macro, or a type of a subsystem that this kernel was
+// built without.
+
+// Returns the definitions that must be known before `source` is parsed. Of a script's headers only the macros that it
+// names are read; of an import's (`is_script` false) all, as other files may name them. Errors go to
+// request.diagnostics.
+syntax::Prelude read_headers(source::SourceId source, bool is_script, CheckRequest& request);
+// The same for a script that a command has built, which has no text: the files of --include.
+syntax::Prelude read_headers(const syntax::Ast& built, CheckRequest& request);
+
+// ---- The variables of `config = { }` and their BPFTRACE_* names in the environment
+
 // Reads `BPFTRACE_*` through `getenv`, which tests replace. Diagnostics have no span.
 void read_environment(spec::Config& config, const std::function<const char*(const char*)>& getenv,
                       source::Diagnostics& diagnostics);
 // Warns of each variable with the prefix BPFTRACE_ or ESPY_ that is not read, and whose name is near one that is.
 void warn_of_unknown_variables(std::span<const std::string> names, source::Diagnostics& diagnostics);
+
+// A variable as the manual shows it.
+struct ConfigRow {
+  std::string_view name;
+  std::string_view old_name;  // may be empty
+  std::string_view doc;       // empty: accepted and without effect
+  std::string initial;        // the default
+};
+std::vector<ConfigRow> config_rows();
+
+// The value of a variable that is read where it is used, and has no field in spec::Config: that of the environment,
+// otherwise that of the script; "" if neither sets it.
+std::string config_value(const syntax::Ast& ast, std::string_view name,
+                         const std::function<const char*(const char*)>& getenv);
+
+// ---- What the result tells
+
+// Returns the capabilities that a script needs, by the rows of its probes and builtins (docs/privileges.md): their
+// names, sorted, CAP_BPF and CAP_PERFMON among them. Names of user stacks and of addresses, which tracing works
+// without, count as needed.
+std::vector<std::string_view> capabilities_of(const Checked& checked, const spec::Registry& registry);
+
+// Events that happen in another task than the one they are about are left out by -p, --follow and --cgroup. Returns ""
+// if these leave out no such event that the script's probes would see, otherwise a sentence with the first of these
+// probes. Call it after the script was checked.
+std::string events_in_other_tasks(const Checked& checked);
 
 }  // namespace espy::check

@@ -54,7 +54,7 @@ struct ExprFact {
 struct StmtFact {
   VariableId variable;  // Let, ForMap, ForRange: what it declares
   TypeId type;
-  std::vector<VariableId> hoisted;  // variables that belong to the block around this `if` (check/hoisting.h)
+  std::vector<VariableId> hoisted;  // variables that belong to the block around this `if` (variables_to_hoist)
 };
 
 struct Variable {
@@ -85,7 +85,7 @@ struct CheckedMap {
   uint64_t max_entries = 0;
   program::MapKind kind = program::MapKind::kHash;  // as declared, or derived from its value
   bool is_declared = false;
-  bool is_of_thread = false;  // see check/thread_maps.h
+  bool is_of_thread = false;  // see find_thread_maps()
   std::string storage_note;   // for keys that `tid` determines: why it is kept with the thread, or why not
   source::Span span;
 };

@@ -1,7 +1,5 @@
 // One table serves the script and the environment. The environment is read first and has precedence: the names that it
 // sets are kept in the config.
-#include "check/config.h"
-
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -10,7 +8,7 @@
 #include <functional>
 
 #include "base/strings.h"
-#include "check/suggestions.h"
+#include "check/check_passes.h"
 
 namespace espy::check {
 
@@ -348,7 +346,7 @@ void read_config(const syntax::Ast& ast, Config& config, source::Diagnostics& di
   }
 }
 
-void check_units(const Checked& checked, source::Diagnostics& diagnostics) {
+void check_print_units(const Checked& checked, source::Diagnostics& diagnostics) {
   std::vector<std::string> names;
   for (const CheckedMap& map : checked.maps) names.push_back(map.name);
   const auto is_about_units = [](const syntax::ConfigEntry& entry) { return to_lower(entry.name) == "print_units"; };

@@ -1,4 +1,5 @@
-// The rules of types: which type holds the values of two others, what converts to what, which type a literal has.
+// The rules of types: which type holds the values of two others, what converts to what, which type a literal has. And
+// arithmetic on constants.
 #pragma once
 
 #include <cstdint>
@@ -59,5 +60,25 @@ struct Slot {
   bool is_open_stack(const types::Types& types, TypeId value) const;
   void settle(types::Types& types);
 };
+
+// ---- Arithmetic on constants: exact for literals, which must fit 64 bits
+
+// An integer constant: its 64 bits, and whether they are unsigned.
+struct Number {
+  int64_t bits = 0;
+  bool is_unsigned = false;
+  uint64_t as_unsigned() const { return static_cast<uint64_t>(bits); }
+  bool operator==(const Number&) const = default;
+};
+
+// nullopt if the result does not fit 64 bits, or if the divisor is zero.
+std::optional<Number> fold_binary(syntax::BinaryOp op, Number a, Number b);
+std::optional<Number> fold_unary(syntax::UnaryOp op, Number a);  // ! ~ -
+
+bool is_comparison(syntax::BinaryOp op);
+bool is_logical(syntax::BinaryOp op);
+
+// `bits` truncated to the width of an integer type, and sign- or zero-extended.
+int64_t truncate(const types::Type& type, int64_t bits);
 
 }  // namespace espy::check

@@ -8,7 +8,6 @@
 
 #include "base/strings.h"
 #include "builtins/common.h"
-#include "check/capabilities.h"
 #include "check/check.h"
 #include "compile/compile.h"
 #include "ir/ir.h"

@@ -21,7 +21,6 @@
 #include "base/strings.h"
 #include "base/untrusted_file.h"
 #include "check/check.h"
-#include "check/headers.h"
 #include "cli/control_group.h"
 #include "cli/registry.h"
 #include "load/feature_cache.h"

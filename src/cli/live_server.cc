@@ -6,7 +6,7 @@
 #include <cstdlib>
 
 #include "base/strings.h"
-#include "check/config.h"
+#include "check/check.h"
 #include "runtime/record_decoder.h"
 
 namespace espy::cli {

@@ -6,7 +6,7 @@
 #include <algorithm>
 
 #include "base/strings.h"
-#include "check/config.h"
+#include "check/check.h"
 #include "cli/command.h"
 #include "kernel/features.h"
 

@@ -3,7 +3,6 @@
 
 #include "base/fd.h"
 #include "check/check.h"
-#include "check/config.h"
 #include "cli/command.h"
 #include "cli/reference.h"
 #include "cli/registry.h"
