@@ -10,6 +10,18 @@
 
 namespace espy::check {
 
+Unit::Unit() = default;
+Unit::Unit(const Unit&) = default;
+Unit& Unit::operator=(const Unit&) = default;
+Unit::Unit(Unit&&) noexcept = default;
+Unit& Unit::operator=(Unit&&) noexcept = default;
+Unit::~Unit() = default;
+
+Checked::Checked() = default;
+Checked::Checked(Checked&&) noexcept = default;
+Checked& Checked::operator=(Checked&&) noexcept = default;
+Checked::~Checked() = default;
+
 namespace {
 
 void refuse_repeated(CheckRequest& request, std::string_view what, const std::string& name, source::Span again,

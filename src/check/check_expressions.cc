@@ -211,7 +211,7 @@ TypeId Checker::visit(ExprId id, const Name& node) {
     fact(id).constant = *value;
     return *value < 0 ? types_.int64() : literal_type(types_, static_cast<uint64_t>(*value));
   }
-  if (const auto known = find_in_programs(Scope::kAny, Category::kEnumerator, node.name)) {
+  if (const auto known = find_in_programs(ProgramScope::kAny, Category::kEnumerator, node.name)) {
     fact(id).constant = known->value;
     return known->type;
   }
@@ -234,7 +234,7 @@ TypeId Checker::enumerator_type(ExprId id, const std::string& name) {
   std::optional<kernel::Enumerated> known = found->second;
   const bool is_of_script = known && type_of(known->type).origin.btf_id == 0;
   if (!is_of_script)
-    if (const auto own = find_in_programs(Scope::kOwn, Category::kEnumerator, name)) known = own;
+    if (const auto own = find_in_programs(ProgramScope::kOwn, Category::kEnumerator, name)) known = own;
   if (!known) return {};
   fact(id).constant = known->value;
   return known->type;

@@ -15,7 +15,6 @@
 namespace espy::check {
 
 using namespace syntax;
-using syntax::Ast;
 
 // ---- Aggregations as values of blocks
 
@@ -170,9 +169,9 @@ class Finder {
 
  private:
   // The map that an expression names, without a key.
-  ScriptMapId named(ExprId id) const { return ast_.get<syntax::Map>(id) ? unit_->fact(id).map : ScriptMapId{}; }
+  ScriptMapId named(ExprId id) const { return ast_.get<Map>(id) ? unit_->fact(id).map : ScriptMapId{}; }
   ScriptMapId element_of(ExprId id) const {
-    const auto* index = ast_.get<syntax::Index>(id);
+    const auto* index = ast_.get<Index>(id);
     return index ? named(index->base) : ScriptMapId{};
   }
 
@@ -182,11 +181,11 @@ class Finder {
 
   // clear() at the begin of an action of `end`, where nothing can keep it from being run.
   void find_clears() {
-    const auto* body = ast_.get<syntax::Block>(unit_->action->body);
+    const auto* body = ast_.get<Block>(unit_->action->body);
     if (unit_->action->predicate || !body) return;
     for (const StmtId id : body->statements) {
-      const auto* statement = std::get_if<syntax::ExprStmt>(&ast_[id].node);
-      const auto* call = statement ? ast_.get<syntax::Call>(statement->value) : nullptr;
+      const auto* statement = std::get_if<ExprStmt>(&ast_[id].node);
+      const auto* call = statement ? ast_.get<Call>(statement->value) : nullptr;
       const spec::Builtin* builtin = call ? unit_->fact(statement->value).builtin : nullptr;
       if (!builtin || builtin->ends_action) return;
       if (!is_named(builtin, "clear")) continue;
@@ -198,17 +197,17 @@ class Finder {
   }
 
   void look_at(ExprId id) {
-    if (const auto* call = ast_.get<syntax::Call>(id)) return look_at_call(*call, unit_->fact(id).builtin);
-    if (const auto* unary = ast_.get<syntax::Unary>(id); unary && unary->op == syntax::UnaryOp::kAddressOf)
+    if (const auto* call = ast_.get<Call>(id)) return look_at_call(*call, unit_->fact(id).builtin);
+    if (const auto* unary = ast_.get<Unary>(id); unary && unary->op == UnaryOp::kAddressOf)
       if (const ScriptMapId map = element_of(unary->operand); map.valid())
         object(map, "the address of an element is taken");
-    if (const auto* index = ast_.get<syntax::Index>(id))
+    if (const auto* index = ast_.get<Index>(id))
       if (const ScriptMapId map = named(index->base); map.valid()) use_key(map, index->base, index->indices);
     if (const ScriptMapId map = named(id); map.valid() && !understood_.contains(id))
       object(map, "it is used as a whole");
   }
 
-  void look_at_call(const syntax::Call& call, const spec::Builtin* builtin) {
+  void look_at_call(const Call& call, const spec::Builtin* builtin) {
     if (!builtin || call.arguments.empty()) return;
     const ExprId first = call.arguments[0];
     // print() and the like, which user space serves, show an element with its key.
@@ -234,9 +233,9 @@ class Finder {
   // `tid`, alone or with what is the same in the whole life of a thread.
   bool is_of_thread(const std::vector<ExprId>& parts) const {
     if (parts.size() == 1)
-      if (const auto* tuple = ast_.get<syntax::Tuple>(parts[0])) return is_of_thread(tuple->elements);
+      if (const auto* tuple = ast_.get<Tuple>(parts[0])) return is_of_thread(tuple->elements);
     const auto is_builtin = [&](ExprId part, std::string_view name) {
-      const auto* call = ast_.get<syntax::Call>(part);
+      const auto* call = ast_.get<Call>(part);
       return is_named(unit_->fact(part).builtin, name) && (!call || call->arguments.empty());
     };
     return std::ranges::any_of(parts, [&](ExprId part) { return is_builtin(part, "tid"); }) &&

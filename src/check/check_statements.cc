@@ -103,6 +103,20 @@ void Checker::visit(StmtId, const Unroll& node) {
   copies_ = copies_before;
 }
 
+// `type` of the variable is invalid if it is not known.
+template <class For>
+void Checker::check_for_body(StmtId id, const For& node, TypeId type, bool iterates_aggregation) {
+  enter_scope();
+  const VariableId variable =
+      declare_variable({DeclarationSite::Kind::kStatement, id.index}, node.variable, node.variable_span, true);
+  if (type) set_variable_type(variable, type);
+  if (iterates_aggregation) variable_state(variable).iterates_aggregation = true;
+  variable_state(variable).is_assigned = true;
+  unit_->stmts[id] = {variable, variable_type(variable), {}};
+  check_loop_body(node.body);
+  leave_scope();
+}
+
 // The values of one element of a map of recent().
 void Checker::check_for_element(StmtId id, const ForMap& node) {
   const MapState* map = assigned_map(node.map);
@@ -112,14 +126,7 @@ void Checker::check_for_element(StmtId id, const ForMap& node) {
     error("not-a-map", span_of(node.map), "`for` iterates over a map, an element of `recent`, or a range",
           "write `for ($i : 0..10)`");
   fact(node.map).type = held;
-  enter_scope();
-  const VariableId variable =
-      declare_variable({DeclarationSite::Kind::kStatement, id.index}, node.variable, node.variable_span, true);
-  set_variable_type(variable, is_recent ? type_of(held).element : types_.int64());
-  variable_state(variable).is_assigned = true;
-  unit_->stmts[id] = {variable, variable_type(variable)};
-  check_loop_body(node.body);
-  leave_scope();
+  check_for_body(id, node, is_recent ? type_of(held).element : types_.int64());
 }
 
 void Checker::visit(StmtId id, const ForMap& node) {
@@ -128,44 +135,26 @@ void Checker::visit(StmtId id, const ForMap& node) {
   if (!map) {
     if (node.map && !ast_.get<ErrorExpr>(node.map))
       error("not-a-map", span_of(node.map), "`for` iterates over a map or a range", "write `for ($i : 0..10)`");
-  } else if (map->key.empty() && map->scalar_span.valid()) {
+    return check_for_body(id, node, {});
+  }
+  if (map->key.empty() && map->scalar_span.valid()) {
     error_with_note("map-has-no-key", span_of(node.map), "`" + map_name(*map) + "` has no keys to iterate over", {},
                     {map->scalar_span, "used without a key here"});
   } else if (!kernel_.has(kernel::Feature::kForEachMapElem)) {
     error("kernel-lacks", span_of(node.map),
           kernel::missing_feature(kernel::Feature::kForEachMapElem, "`for` over a map"));
   }
-  enter_scope();
-  StmtFact& out = unit_->stmts[id];
-  out.variable =
-      declare_variable({DeclarationSite::Kind::kStatement, id.index}, node.variable, node.variable_span, true);
-  if (map) {
-    TypeId value_type = map_value_type(*map);
-    if (const TypeId reduced = reduced_type(types_, value_type)) {
-      value_type = reduced;
-      variable_state(out.variable).iterates_aggregation = true;
-    }
-    TypeId key = map_key_type(*map);
-    if (type_of(key).kind == Kind::kVoid) key = types_.int64();
-    set_variable_type(out.variable, types_.tuple({key, value_type}));
-  }
-  variable_state(out.variable).is_assigned = true;
-  unit_->stmts[id].type = variable_type(out.variable);
-  check_loop_body(node.body);
-  leave_scope();
+  const TypeId value = map_value_type(*map);
+  const TypeId reduced = reduced_type(types_, value);
+  TypeId key = map_key_type(*map);
+  if (type_of(key).kind == Kind::kVoid) key = types_.int64();
+  check_for_body(id, node, types_.tuple({key, reduced ? reduced : value}), reduced.valid());
 }
 
 void Checker::visit(StmtId id, const ForRange& node) {
   if (node.begin) check_integer(node.begin);
   if (node.end) check_integer(node.end);
-  enter_scope();
-  const VariableId variable =
-      declare_variable({DeclarationSite::Kind::kStatement, id.index}, node.variable, node.variable_span, true);
-  set_variable_type(variable, types_.int64());
-  variable_state(variable).is_assigned = true;
-  unit_->stmts[id] = {variable, types_.int64()};
-  check_loop_body(node.body);
-  leave_scope();
+  check_for_body(id, node, types_.int64());
 }
 
 void Checker::visit(StmtId id, const Break&) {

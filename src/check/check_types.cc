@@ -103,11 +103,11 @@ TypeId Checker::plain_type(const std::string& name) {
   // Old scripts leave out the word `struct`.
   if (const TypeId own = types_.find_struct(name)) return own;
   if (const TypeId own = types_.find_enum(name)) return own;
-  if (const TypeId found = find_program_type(Scope::kOwn, Category::kAny, name)) return found;
+  if (const TypeId found = find_program_type(ProgramScope::kOwn, Category::kAny, name)) return found;
   if (const TypeId alias = kernel_.find_typedef(types_, name)) return alias;
   if (const TypeId found = kernel_.find_struct(types_, name)) return found;
   if (const TypeId found = kernel_.find_enum(types_, name)) return found;
-  return find_program_type(Scope::kAny, Category::kAny, name);
+  return find_program_type(ProgramScope::kAny, Category::kAny, name);
 }
 
 TypeId Checker::composite_type(const TypeName& name) {
@@ -128,9 +128,9 @@ TypeId Checker::tagged_type(const TypeName& name) {
   const bool is_enum = name.tag == TypeName::Tag::kEnum;
   const auto category = is_enum ? Category::kEnum : Category::kStruct;
   if (const TypeId own = is_enum ? types_.find_enum(name.name) : types_.find_struct(name.name)) return own;
-  if (const TypeId found = find_program_type(Scope::kOwn, category, name.name)) return found;
+  if (const TypeId found = find_program_type(ProgramScope::kOwn, category, name.name)) return found;
   const TypeId found = is_enum ? kernel_.find_enum(types_, name.name) : kernel_.find_struct(types_, name.name);
-  return found ? found : find_program_type(Scope::kAny, category, name.name);
+  return found ? found : find_program_type(ProgramScope::kAny, category, name.name);
 }
 
 TypeId Checker::base_type(const TypeName& name) {
@@ -397,7 +397,7 @@ const spec::Provider* Checker::asked_provider(const program::Probe& probe) const
 }
 
 // One probe for each program.
-const std::vector<const program::Probe*>& Checker::probes_in_programs(Scope scope) {
+const std::vector<const program::Probe*>& Checker::probes_in_programs(ProgramScope scope) {
   const auto [entry, is_new] = program_probes_.try_emplace({unit_index_, scope});
   std::vector<const program::Probe*>& out = entry->second;
   if (!is_new) return out;
@@ -407,12 +407,13 @@ const std::vector<const program::Probe*>& Checker::probes_in_programs(Scope scop
     if (asked_provider(probe) != nullptr && seen.insert(probe.target).second) out.push_back(&probe);
   };
   for (const ProbeId id : unit().probes) add(id);
-  if (scope == Scope::kOwn || !out.empty()) return out;
+  if (scope == ProgramScope::kOwn || !out.empty()) return out;
   for (const ProbeId id : probes_.ids()) add(id);
   return out;
 }
 
-std::optional<kernel::Enumerated> Checker::search_programs(Scope scope, Category category, const std::string& name) {
+std::optional<kernel::Enumerated> Checker::search_programs(ProgramScope scope, Category category,
+                                                           const std::string& name) {
   std::optional<kernel::Enumerated> out;
   std::string first;
   Explanation& explanation = explanations_[{unit_index_, name}];
@@ -437,21 +438,23 @@ std::optional<kernel::Enumerated> Checker::search_programs(Scope scope, Category
   return out;
 }
 
-std::optional<kernel::Enumerated> Checker::find_in_programs(Scope scope, Category category, const std::string& name) {
+std::optional<kernel::Enumerated> Checker::find_in_programs(ProgramScope scope, Category category,
+                                                            const std::string& name) {
   if (probes_in_programs(scope).empty()) return std::nullopt;
   const auto [entry, is_new] = program_types_.try_emplace({unit_index_, scope, category, name});
   if (is_new) entry->second = search_programs(scope, category, name);
   return entry->second;
 }
 
-TypeId Checker::find_program_type(Scope scope, Category category, const std::string& name) {
+TypeId Checker::find_program_type(ProgramScope scope, Category category, const std::string& name) {
   const auto found = find_in_programs(scope, category, name);
   return found ? found->type : TypeId{};
 }
 
 void Checker::define_by_program(TypeId declared) {
   const types::Type type = type_of(declared);
-  const TypeId found = type.name.empty() ? TypeId{} : find_program_type(Scope::kOwn, Category::kStruct, type.name);
+  const TypeId found =
+      type.name.empty() ? TypeId{} : find_program_type(ProgramScope::kOwn, Category::kStruct, type.name);
   if (!found || found == declared) return;
   kernel_.complete(types_, found);
   const types::Type known = type_of(found);

@@ -47,7 +47,7 @@ TypeId Checker::visit(ExprId id, const syntax::Variable& node) {
   const VariableId found = find_variable(node.name);
   if (!found) {
     std::vector<std::string> names;
-    for (const BlockScope& scope : scopes_)
+    for (const Scope& scope : scopes_)
       for (const auto& [name, unused] : scope.names) names.emplace_back(name);
     error("unset-variable", span, message,
           ended_names_.contains(node.name)

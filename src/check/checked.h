@@ -64,6 +64,14 @@ struct Variable {
 };
 
 struct Unit {
+  // Defined in one file, as those of Checked: the code for all tables is large.
+  Unit();
+  Unit(const Unit&);
+  Unit(Unit&&) noexcept;
+  Unit& operator=(const Unit&);
+  Unit& operator=(Unit&&) noexcept;
+  ~Unit();
+
   const syntax::Action* action = nullptr;      // into Checked::ast; null for a function's unit
   const syntax::Function* function = nullptr;  // `fn`
   spec::ProbeContext context;
@@ -100,6 +108,11 @@ struct ScriptOption {
 };
 
 struct Checked {
+  Checked();
+  Checked(Checked&&) noexcept;
+  Checked& operator=(Checked&&) noexcept;
+  ~Checked();
+
   syntax::Ast ast;  // macros and imports expanded
   std::vector<Unit> units;
   Table<ScriptMapId, CheckedMap> maps;

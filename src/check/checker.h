@@ -1,8 +1,9 @@
 // The checker: finds the type of every expression, variable and map of a script.
 //
-// It is one class over several files, as Clang's Sema is: checking an expression needs names, variables, maps, types
-// and probes alike, so parts of it would only pass references to each other. What is private is grouped by the file
-// that defines it. Passes that need little of this are functions (check/check_passes.h).
+// It is one class in several files, as Sema is in Clang: to check an expression takes names, variables, maps, types and
+// probes at once, and parts with interfaces of their own would only refer to each other. The public functions are for
+// builtins; private ones are grouped by the file that defines them. Passes over the whole tree are functions
+// (check/check_passes.h).
 //
 // Types widen: a variable holds everything that is assigned to it, a map everything that any unit puts into it. So all
 // units are checked in rounds, until no type changes; facts are written in each, diagnostics in a final one. Types only
@@ -271,6 +272,8 @@ class Checker {
   void visit(StmtId id, const syntax::Return& node);
   void check_for_element(StmtId id, const syntax::ForMap& node);
   void check_loop_body(ExprId body);
+  template <class For>
+  void check_for_body(StmtId id, const For& node, TypeId type, bool iterates_aggregation = false);
 
   // `target` must be a Variable.
   void assign_variable(ExprId target, const syntax::Assign& node);
@@ -445,10 +448,10 @@ class Checker {
   // Debug information of programs is read only for a name that neither the script nor the language defines.
   using Category = spec::ProgramTypeRequest::Category;
   // kOwn: the programs that the probes of the unit are in. kAny: for a unit without such probes, those of all units.
-  enum class Scope : uint8_t { kOwn, kAny };
+  enum class ProgramScope : uint8_t { kOwn, kAny };
   // nullopt if no program has the name, or if it is ambiguous: explain_missing_type() tells.
-  std::optional<kernel::Enumerated> find_in_programs(Scope scope, Category category, const std::string& name);
-  TypeId find_program_type(Scope scope, Category category, const std::string& name);
+  std::optional<kernel::Enumerated> find_in_programs(ProgramScope scope, Category category, const std::string& name);
+  TypeId find_program_type(ProgramScope scope, Category category, const std::string& name);
   // Defines a struct that the script only declares as the program's of the same name.
   void define_by_program(TypeId declared);
   struct Explanation {
@@ -457,9 +460,9 @@ class Checker {
   };
   // Why a name was not found; nullopt if no program was asked.
   std::optional<Explanation> explain_missing_type(const std::string& name) const;
-  const std::vector<const program::Probe*>& probes_in_programs(Scope scope);
+  const std::vector<const program::Probe*>& probes_in_programs(ProgramScope scope);
   const spec::Provider* asked_provider(const program::Probe& probe) const;
-  std::optional<kernel::Enumerated> search_programs(Scope scope, Category category, const std::string& name);
+  std::optional<kernel::Enumerated> search_programs(ProgramScope scope, Category category, const std::string& name);
 
   // ---- Values that are too large to be copied, and structs that nothing is known of (check_copies.cc)
 
@@ -508,10 +511,10 @@ class Checker {
   int expr_depth_ = 0;
   int loop_depth_ = 0;
   int64_t copies_ = 1;  // of the statement, by `unroll`
-  struct BlockScope {
+  struct Scope {
     std::vector<std::pair<std::string_view, VariableId>> names;
   };
-  std::vector<BlockScope> scopes_;                  // outermost first
+  std::vector<Scope> scopes_;                       // outermost first
   std::set<std::string, std::less<>> ended_names_;  // of the unit's blocks that were left
   uint32_t replacements_ = 0;                       // of names by #defines, within the outermost one
   uint32_t open_replacements_ = 0;                  // nested in each other
@@ -536,10 +539,10 @@ class Checker {
   std::set<ExprId> skipped_;   // not evaluated, or reported with what they are a part of
 
   // Caches.
-  std::unordered_map<std::string, std::optional<kernel::Enumerated>> enumerators_;         // by name
-  std::map<std::pair<size_t, std::string>, TypeId> context_records_;                       // by unit and word
-  std::map<std::pair<size_t, Scope>, std::vector<const program::Probe*>> program_probes_;  // by unit
-  std::map<std::tuple<size_t, Scope, Category, std::string>, std::optional<kernel::Enumerated>>
+  std::unordered_map<std::string, std::optional<kernel::Enumerated>> enumerators_;                // by name
+  std::map<std::pair<size_t, std::string>, TypeId> context_records_;                              // by unit and word
+  std::map<std::pair<size_t, ProgramScope>, std::vector<const program::Probe*>> program_probes_;  // by unit
+  std::map<std::tuple<size_t, ProgramScope, Category, std::string>, std::optional<kernel::Enumerated>>
       program_types_;                                                   // by unit
   std::map<std::pair<size_t, std::string>, Explanation> explanations_;  // by unit and name
 };

@@ -303,6 +303,14 @@ struct MapDeclaration {  // let @m = hash(100);
 };
 
 struct Ast {
+  // Defined in one file: the code for all kinds of nodes is large.
+  Ast();
+  Ast(const Ast&);
+  Ast(Ast&&) noexcept;
+  Ast& operator=(const Ast&);
+  Ast& operator=(Ast&&) noexcept;
+  ~Ast();
+
   std::string shebang;  // the `#!` line without its newline; empty if none
   std::vector<CDefinition> c_definitions;
   std::vector<ConfigEntry> config;

@@ -61,6 +61,13 @@ TypeNameId parse_type(const source::Sources& sources, source::SourceId source, A
   return parser.lone_type();
 }
 
+Ast::Ast() = default;
+Ast::Ast(const Ast&) = default;
+Ast::Ast(Ast&&) noexcept = default;
+Ast& Ast::operator=(const Ast&) = default;
+Ast& Ast::operator=(Ast&&) noexcept = default;
+Ast::~Ast() = default;
+
 const char* spelling(BinaryOp op) {
   switch (op) {
     case BinaryOp::kLogicalOr: return "||";
