@@ -18,7 +18,7 @@ using types::Kind;
 
 namespace {
 
-constexpr size_t kMaxNesting = 16;  // of functions in calls, as in lower/expressions.cc
+constexpr size_t kMaxNesting = 16;  // of functions in calls; lowering inlines no more
 
 // "first" for 0.
 std::string ordinal(size_t index) {

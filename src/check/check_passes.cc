@@ -146,9 +146,9 @@ struct ThreadMapUses {
 
 bool is_named(const spec::Builtin* builtin, std::string_view name) { return builtin && name_of(*builtin) == name; }
 
-class Finder {
+class ThreadMapFinder {
  public:
-  Finder(const Checked& checked, const spec::Registry& registry)
+  ThreadMapFinder(const Checked& checked, const spec::Registry& registry)
       : checked_(checked), registry_(registry), ast_(checked.ast), uses_(checked.maps.size()) {}
 
   const ThreadMapUses& of(ScriptMapId map) const { return uses_[map.index]; }
@@ -269,7 +269,7 @@ std::string obstacle_of(const CheckedMap& map, const ThreadMapUses& uses, const 
 
 void find_thread_maps(Checked& checked, const spec::Registry& registry, const types::Types& types,
                       kernel::Kernel& kernel) {
-  Finder finder(checked, registry);
+  ThreadMapFinder finder(checked, registry);
   for (const Unit& unit : checked.units) finder.look_at(unit);
   for (const ScriptMapId id : checked.maps.ids()) {
     const ThreadMapUses& uses = finder.of(id);
@@ -332,12 +332,12 @@ std::string_view filter_of(const spec::Config& config) {
   return config.follows ? "--follow" : "-p";
 }
 
-struct Found {
+struct LeftOut {
   const program::Probe* probe = nullptr;
   const Events* events = nullptr;
 };
 
-Found find_first(const Checked& checked) {
+LeftOut find_first(const Checked& checked) {
   if (filter_of(checked.config).empty()) return {};
   for (const Unit& unit : checked.units) {
     if (!unit.context.is_limited_to_pid) continue;
@@ -350,14 +350,14 @@ Found find_first(const Checked& checked) {
 }  // namespace
 
 std::string events_in_other_tasks(const Checked& checked) {
-  const Found found = find_first(checked);
+  const LeftOut found = find_first(checked);
   if (found.probe == nullptr) return "";
   return fmt::format("{} happens {}: {} leaves out what is of the traced process there", found.probe->name,
                      found.events->where, filter_of(checked.config));
 }
 
 void warn_of_other_tasks(const Checked& checked, source::Diagnostics& diagnostics) {
-  const Found found = find_first(checked);
+  const LeftOut found = find_first(checked);
   if (found.probe != nullptr)
     diagnostics.warning("in-other-tasks", found.probe->span, events_in_other_tasks(checked),
                         "a script that asks `traced` acts in all tasks, and chooses by that");

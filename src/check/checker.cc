@@ -108,7 +108,7 @@ void Checker::infer() {
   } while (has_changed_ && ++round < kMaxRounds);
 }
 
-void Checker::check_finally() {
+void Checker::run_final_round() {
   is_final_ = true;
   check_units();
 }
@@ -116,7 +116,7 @@ void Checker::check_finally() {
 void Checker::finish() {
   int round = 0;
   while (settle_unassigned_variables() && ++round < kMaxRounds) infer();
-  check_finally();
+  run_final_round();
   warn_of_unused_maps();
   finish_maps();
   refuse_copies();
@@ -130,7 +130,7 @@ AssumedTypes Checker::types_of_all_branches(CheckRequest& request, Checked& chec
   Checker all(request, checked, defines, ignored);
   all.checks_all_branches_ = true;
   all.infer();
-  all.check_finally();
+  all.run_final_round();
   AssumedTypes out = all.found_types();
   std::vector<ScriptOption> options = std::move(checked.options);
   reset(checked, request.types.void_type());

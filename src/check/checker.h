@@ -118,7 +118,7 @@ class Checker {
   void check_action(const syntax::Action& action);
   void check_function(const syntax::Function& function);
   void enter_unit(size_t index);
-  void check_finally();
+  void run_final_round();
   void finish();
   AssumedTypes found_types() const { return {map_value_types(), variable_types()}; }
   static AssumedTypes types_of_all_branches(CheckRequest& request, Checked& checked, const Defines& defines);

@@ -100,7 +100,7 @@ class Paster {
   bool last_is_string_ = false;
 };
 
-constexpr int kMaxDepth = 20;  // of macros that name each other
+constexpr int kMaxPasteDepth = 20;  // of macros that name each other
 
 // `seen`: the macros that were looked at.
 bool needs_paste(const CDefine& define, const DefinesByName& others, std::set<const CDefine*>& seen, int depth) {
@@ -108,7 +108,7 @@ bool needs_paste(const CDefine& define, const DefinesByName& others, std::set<co
   return std::ranges::any_of(tokens_of(define.body), [&](const Token& token) {
     if (token.kind == TokenKind::kHash) return true;
     const auto other = others.find(text_of(define.body, token));
-    return depth < kMaxDepth && other != others.end() && needs_paste(*other->second, others, seen, depth + 1);
+    return depth < kMaxPasteDepth && other != others.end() && needs_paste(*other->second, others, seen, depth + 1);
   });
 }
 
