@@ -11,7 +11,7 @@
 #include "base/regex.h"
 #include "base/strings.h"
 #include "cli/command.h"
-#include "serve/address.h"
+#include "serve/http_server.h"
 
 namespace espy::cli {
 

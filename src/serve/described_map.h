@@ -1,8 +1,8 @@
-// What a server says of a map besides its values: names for the parts of its key, and a sentence.
+// What a server says of a map besides its values: names for the parts of its key, and a sentence. And the JSON of a map
+// for the page.
 //
 // The parts are named by the expressions that the script has for them: `@[comm, str(args.filename)]` has `comm` and
-// `filename`. The variable `labels` of the
-// configuration has precedence. The sentence is the comment above the map.
+// `filename`. The variable `labels` of the configuration has precedence. The sentence is the comment above the map.
 #pragma once
 
 #include <string>
@@ -11,6 +11,8 @@
 
 #include "base/result.h"
 #include "check/checked.h"
+#include "output/format.h"
+#include "output/sink.h"
 #include "program/program.h"
 #include "source/source.h"
 #include "types/type.h"
@@ -33,5 +35,12 @@ Result<std::vector<DescribedMap>> describe_maps(const check::Checked& checked, c
 
 // Makes a text a name of letters, digits and underscores, which does not begin with a digit or two underscores.
 std::string metric_name(std::string_view text);
+
+// A map as a JSON object for the page:
+// {"name":"@reads","kind":"count","scalar":false,"labels":["comm"],"help":"...","keys":3,"entries":[[["cat"],2],...]}.
+// "seen", a share, is there if a budget had probes off. The entries are the largest, in ascending order. A map with
+// stacks in its keys has "stacks" and "frames" instead: each stack is [weight, frame, ...], where a frame is an index
+// into "frames", outermost first.
+std::string map_json(const DescribedMap& map, const output::MapView& view, const output::TextStyle& style);
 
 }  // namespace espy::serve

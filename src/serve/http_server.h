@@ -5,17 +5,19 @@
 // It never opens a file. Clients that are slow, idle or too many are dropped: see the limits in http_server.cc.
 #pragma once
 
+#include <sys/socket.h>
+
 #include <cstdint>
 #include <functional>
 #include <map>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
 #include "base/fd.h"
 #include "base/result.h"
-#include "serve/http_request.h"
 
 struct bufferevent;
 struct evconnlistener;
@@ -25,6 +27,47 @@ struct evhttp;
 struct evhttp_request;
 
 namespace espy::serve {
+
+// ---- Where a server listens, and which names of it a browser may use
+
+struct Address {
+  std::string host;  // numeric: "127.0.0.1", "::1"
+  uint16_t port = 0;
+  bool is_ipv6 = false;
+  bool is_loopback = true;
+
+  std::string url() const;  // "http://127.0.0.1:9435/"
+};
+
+// Reads "PORT", ":PORT", "ADDRESS:PORT", "[IPV6]:PORT" or "localhost:PORT". Without an address it is 127.0.0.1. Port 0
+// stands for any free port.
+Result<Address> parse_address(std::string_view text);
+
+// A socket that listens there, and does not block. Sets the port that the kernel has chosen.
+Result<OwnedFd> listen_at(Address& address);
+
+// Whether a Host header names this machine by its loopback: "localhost", "127.0.0.1:9435", "[::1]". A page of another
+// site whose name its owner has made to lead to 127.0.0.1 sends that name.
+bool is_loopback_name(std::string_view host);
+
+// ---- Requests as the server gives them to those who answer: GET and HEAD without a body
+
+// Views of what the server keeps until the request is answered.
+struct HttpRequest {
+  std::string_view path;   // "/metrics"; not decoded
+  std::string_view query;  // what follows the `?`
+  std::string_view host;
+  std::string_view accept;
+  std::string_view authorization;
+};
+
+// The value of a parameter of a query, `NAME=VALUE&...`; "" if there is none. Not decoded.
+std::string_view query_parameter(std::string_view query, std::string_view name);
+
+// Whether both are equal, in a time that depends on their lengths alone.
+bool equal_in_constant_time(std::string_view a, std::string_view b);
+
+// ---- The server
 
 using Bytes = std::shared_ptr<const std::string>;  // shared by all who get them
 

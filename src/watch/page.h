@@ -2,14 +2,79 @@
 // in, lines of text out.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
+#include <unordered_map>
+#include <utility>
 #include <vector>
 
-#include "watch/tables.h"
+#include "output/format.h"
+#include "output/histogram.h"
+#include "runtime/live_run.h"
 
 namespace espy::watch {
+
+// ---- Text in the columns of a terminal
+
+// Returns how many columns a text takes: two for wide characters, none for those that combine with the one before.
+// Bytes that are not UTF-8, and control characters, count as one; `printable_line` leaves none.
+size_t columns_of(std::string_view text);
+
+// Returns as much of the front of `text` as fits `columns`.
+std::string_view cut(std::string_view text, size_t columns);
+
+// Returns `text` with exactly `columns`: cut, or followed or preceded by blanks.
+std::string left_aligned(std::string_view text, size_t columns);
+std::string right_aligned(std::string_view text, size_t columns);
+
+// ---- The maps of a run as rows of text, with what has changed since they were read before
+
+// An element of a map. All text can be shown by a terminal as it is, and has no newlines.
+struct Row {
+  output::Value key;                       // for the order of keys
+  std::string key_text;                    // "cat, 3"; of a scalar, "" or the name of the map
+  std::string value_text;                  // "" if the value takes several lines
+  std::vector<output::HistogramRow> bars;  // of a histogram
+  std::vector<std::string> lines;          // of another value that takes several, and percentiles
+  std::optional<double> rate;              // of a counter or of values recorded, a second
+  double change = 0;                       // of the number since it was read before, without its sign
+  bool is_changed = false;                 // is new, or has another value than before
+};
+
+struct Table {
+  std::string name;  // "@reads"; "" for the scalars that are one line each
+  std::string note;  // " (sampled 25%)"
+  bool has_rates = false;
+  std::vector<Row> rows;  // the largest value first
+};
+
+class Tables {
+ public:
+  explicit Tables(output::TextStyle style) : style_(std::move(style)) {}
+
+  // Takes the maps of a moment, `now_ns` by a monotonic clock, in the order of their names; empty ones are left out.
+  std::vector<Table> read(std::vector<output::MapView> views, uint64_t now_ns);
+
+ private:
+  struct Before {
+    std::string state;  // of the value
+    std::optional<double> number;
+  };
+  using Rows = std::unordered_map<std::string, Before>;  // by the text of the key
+
+  Row make_row(const output::MapView& view, output::MapEntry& entry, const Rows& before, Rows& now) const;
+  void compare(Row& row, const Before* before, const Before& now) const;
+
+  output::TextStyle style_;
+  std::unordered_map<std::string, Rows> before_;  // by the name of the map
+  uint64_t before_ns_ = 0;                        // 0: there was no time before
+  double seconds_ = 0;                            // since then
+};
+
+// ---- The page
 
 enum class Order : uint8_t { kValue, kKey, kChange };
 std::string_view name_of(Order order);

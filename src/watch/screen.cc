@@ -1,23 +1,93 @@
 #include "watch/screen.h"
 
+#include <fcntl.h>
 #include <fmt/format.h>
+#include <poll.h>
 #include <sys/epoll.h>
+#include <sys/ioctl.h>
 #include <sys/signalfd.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
+#include <cstdlib>
+#include <cstring>
 
 #include "base/clock.h"
 #include "base/end_request.h"
+#include "base/fd.h"
 #include "base/out_of_memory.h"
 #include "base/printable.h"
-#include "watch/interval_timer.h"
-#include "watch/printer.h"
+#include "watch/watch.h"
 
 namespace espy::watch {
 
 namespace {
+
+// ---- Keys
+
+// Returns the length of the sequence at the front, which begins with an escape: "\033[1;5A", "\033OP", "\033x".
+size_t sequence_bytes(std::string_view bytes) {
+  if (bytes.size() < 2) return bytes.size();
+  if (bytes[1] != '[' && bytes[1] != 'O') return 2;
+  size_t end = 2;
+  while (end < bytes.size() && (bytes[end] < 0x40 || bytes[end] > 0x7e)) ++end;
+  return std::min(end + 1, bytes.size());
+}
+
+Key key_of(std::string_view character) {
+  switch (character[0]) {
+    case '\n':
+    case '\r': return {Key::Kind::kEnter};
+    case '\b':
+    case 0x7f: return {Key::Kind::kBackspace};
+    default: break;
+  }
+  const std::string text(character);
+  return printable_line(text) == text ? Key{Key::Kind::kText, text} : Key{};
+}
+
+// ---- The terminal
+
+constexpr std::string_view kEnter = "\033[?1049h\033[?25l\033[2J";  // the alternate screen, no cursor, empty
+constexpr std::string_view kLeave = "\033[0m\033[?25h\033[?1049l";
+constexpr size_t kMaxSide = 2000;
+
+// Characters as they are typed, without echo.
+termios single_keys(termios settings) {
+  settings.c_lflag &= ~static_cast<tcflag_t>(ICANON | ECHO);
+  settings.c_cc[VMIN] = 1;
+  settings.c_cc[VTIME] = 0;
+  return settings;
+}
+
+// In the other process, which has no open files. The shell may have settings of its own by then: they stay.
+void restore(const std::string& path, const termios& before) {
+  const OwnedFd tty(::open(path.c_str(), O_RDWR | O_NOCTTY | O_NONBLOCK | O_CLOEXEC));
+  termios now = {};
+  if (!tty.valid() || ::tcgetattr(tty.get(), &now) != 0) return;
+  const termios own = single_keys(before);
+  if (now.c_lflag == own.c_lflag) ::tcsetattr(tty.get(), TCSANOW, &before);
+  [[maybe_unused]] const ssize_t put = ::write(tty.get(), kLeave.data(), kLeave.size());
+}
+
+std::string_view sequence_of(LineStyle style, bool has_colors) {
+  switch (style) {
+    case LineStyle::kPlain: return "";
+    case LineStyle::kTitle: return "\033[1m";
+    case LineStyle::kChanged: return has_colors ? "\033[1;36m" : "\033[1m";
+    case LineStyle::kStatus: return "\033[7m";
+    case LineStyle::kWarning: return has_colors ? "\033[1;31m" : "\033[1m";
+  }
+  return "";
+}
+
+// ---- Output that waits
+
+constexpr size_t kMaxKept = 10'000;
+constexpr size_t kMaxKeptBytes = 4 << 20;
+
+// ---- The screen
 
 constexpr uint64_t kPauseFactor = 10;  // of the time that it took to read the maps: at most a tenth of a CPU
 
@@ -45,6 +115,165 @@ std::string losses_text(const output::LossReport& losses) {
 }
 
 }  // namespace
+
+// ---- Keys
+
+std::vector<Key> keys_of(std::string_view bytes) {
+  std::vector<Key> out;
+  while (!bytes.empty()) {
+    const bool is_escape = bytes[0] == '\033';
+    const size_t size = is_escape ? sequence_bytes(bytes) : std::max<size_t>(utf8_length(bytes), 1);
+    out.push_back(!is_escape ? key_of(bytes.substr(0, size)) : Key{size == 1 ? Key::Kind::kEscape : Key::Kind::kOther});
+    bytes.remove_prefix(size);
+  }
+  return out;
+}
+
+// ---- The terminal
+
+bool has_screen() {
+  const char* term = ::getenv("TERM");
+  return term != nullptr && *term != '\0' && std::strcmp(term, "dumb") != 0 && ::isatty(STDIN_FILENO) == 1 &&
+         ::isatty(STDOUT_FILENO) == 1;
+}
+
+Status Terminal::enter() {
+  if (is_entered_) return {};
+  if (::tcgetattr(STDIN_FILENO, &before_) != 0) return fail_errno("cannot read the settings of the terminal", errno);
+  if (!janitor_) {
+    char path[256];
+    if (::ttyname_r(STDOUT_FILENO, path, sizeof(path)) != 0) path[0] = '\0';
+    const auto nothing = []() -> Result<std::string> { return std::string(); };
+    const auto clean = [name = std::string(path), before = before_](const std::string&) { restore(name, before); };
+    janitor_.emplace(TRY(Janitor::start(nothing, clean)));
+  }
+  const termios keys = single_keys(before_);
+  if (::tcsetattr(STDIN_FILENO, TCSADRAIN, &keys) != 0)
+    return fail_errno("cannot change the settings of the terminal", errno);
+  is_entered_ = true;
+  return write_all(STDOUT_FILENO, kEnter);
+}
+
+void Terminal::leave() {
+  if (!is_entered_) return;
+  is_entered_ = false;
+  [[maybe_unused]] const Status written = write_all(STDOUT_FILENO, kLeave);
+  ::tcsetattr(STDIN_FILENO, TCSADRAIN, &before_);
+}
+
+Terminal::Size Terminal::size() const {
+  winsize window = {};
+  if (::ioctl(STDOUT_FILENO, TIOCGWINSZ, &window) != 0 || window.ws_col == 0 || window.ws_row == 0) return {};
+  return {std::min<size_t>(window.ws_col, kMaxSide), std::min<size_t>(window.ws_row, kMaxSide)};
+}
+
+Status Terminal::show(std::span<const Line> lines) {
+  pollfd out = {.fd = STDOUT_FILENO, .events = POLLOUT, .revents = 0};
+  if (::poll(&out, 1, 0) != 1 || (out.revents & POLLOUT) == 0) return {};
+  // A line is cleared before it is written: behind a full one the cursor is still on its last column.
+  std::string text;
+  for (size_t i = 0; i < lines.size(); ++i) {
+    const std::string_view style = sequence_of(lines[i].style, has_colors_);
+    text += fmt::format("\033[{};1H\033[K{}{}{}", i + 1, style, lines[i].text, style.empty() ? "" : "\033[0m");
+  }
+  if (lines.size() < size().rows) text += fmt::format("\033[{};1H\033[J", lines.size() + 1);
+  return write_all(STDOUT_FILENO, text);
+}
+
+// ---- Output that waits
+
+void HeldSink::keep(size_t bytes, std::function<void(output::Sink&)> pass_on) {
+  kept_.push_back({std::move(pass_on), bytes});
+  bytes_ += bytes;
+  while (kept_.size() > kMaxKept || bytes_ > kMaxKeptBytes) {
+    bytes_ -= kept_.front().bytes;
+    kept_.pop_front();
+    ++left_out_;
+  }
+}
+
+void HeldSink::keep_text(std::string_view kind, std::string text) {
+  const size_t bytes = text.size();
+  keep(bytes, [kind = std::string(kind), text = std::move(text)](output::Sink& sink) { sink.text(kind, text); });
+}
+
+void HeldSink::release() {
+  if (!is_holding_) return;
+  is_holding_ = false;
+  if (holds_text_)
+    if (std::string rest = spans_.flush(); !rest.empty()) keep_text("span", std::move(rest));
+  if (left_out_ > 0)
+    inner().message(
+        "runtime_error",
+        fmt::format("output while the screen was shown that is left out here (-o FILE keeps it): {} parts", left_out_),
+        "", 0, 0, 0);
+  for (const Kept& kept : kept_) kept.pass_on(inner());
+  kept_.clear();
+  bytes_ = left_out_ = 0;
+}
+
+void HeldSink::text(std::string_view kind, std::string_view text) {
+  if (!holds_text()) return inner().text(kind, text);
+  keep_text(kind, std::string(text));
+}
+
+void HeldSink::text_line(std::string_view kind, std::string_view text) {
+  if (!holds_text()) return inner().text_line(kind, text);
+  keep(text.size(),
+       [kind = std::string(kind), text = std::string(text)](output::Sink& sink) { sink.text_line(kind, text); });
+}
+
+void HeldSink::value(const output::Value& value) {
+  if (!holds_text()) return inner().value(value);
+  keep_text("print", output::to_text(value, style_) + "\n");
+}
+
+void HeldSink::span(const output::SpanEvent& event) {
+  if (!holds_text()) return inner().span(event);
+  keep_text("span", spans_.add(event));
+}
+
+void HeldSink::map(const output::MapView& map) {
+  if (!holds_text()) inner().map(map);
+}
+
+void HeldSink::lost(uint64_t events) {
+  if (!holds_messages()) return inner().lost(events);
+  keep(sizeof(events), [events](output::Sink& sink) { sink.lost(events); });
+}
+
+void HeldSink::cost(const output::CostReport& report) {
+  if (!holds_messages()) return inner().cost(report);
+  keep(sizeof(report), [report](output::Sink& sink) { sink.cost(report); });
+}
+
+void HeldSink::explain(std::string_view text) {
+  if (!holds_messages()) return inner().explain(text);
+  keep(text.size(), [text = std::string(text)](output::Sink& sink) { sink.explain(text); });
+}
+
+void HeldSink::helper_error(const output::HelperError& error) {
+  if (!holds_messages()) return inner().helper_error(error);
+  keep(error.excerpt.size(),
+       [error, helper = std::string(error.helper), message = std::string(error.message), file = std::string(error.file),
+        excerpt = std::string(error.excerpt)](output::Sink& sink) {
+         output::HelperError copy = error;
+         copy.helper = helper;
+         copy.message = message;
+         copy.file = file;
+         copy.excerpt = excerpt;
+         sink.helper_error(copy);
+       });
+}
+
+void HeldSink::message(std::string_view kind, std::string_view text, std::string_view file, uint32_t line,
+                       uint32_t column, uint32_t end_column) {
+  if (!holds_messages()) return inner().message(kind, text, file, line, column, end_column);
+  keep(text.size(), [kind = std::string(kind), text = std::string(text), file = std::string(file), line, column,
+                     end_column](output::Sink& sink) { sink.message(kind, text, file, line, column, end_column); });
+}
+
+// ---- The screen
 
 Screen::Screen(WatchOptions options, const program::Program& program, output::Sink& sink)
     : options_(std::move(options)),

@@ -1,24 +1,123 @@
 // Screen: --watch on a terminal. Reads the maps at each interval, and shows them with what its user has chosen by keys.
 #pragma once
 
+#include <signal.h>
 #include <sys/types.h>
+#include <termios.h>
 
 #include <cstdint>
+#include <deque>
+#include <functional>
 #include <memory>
+#include <optional>
+#include <span>
 #include <string>
+#include <string_view>
+#include <utility>
 #include <vector>
 
 #include "base/fd.h"
+#include "base/janitor.h"
+#include "base/result.h"
+#include "output/forwarding_sink.h"
 #include "output/log_sink.h"
 #include "output/recent_lines.h"
-#include "watch/held_sink.h"
-#include "watch/keys.h"
+#include "output/span_text.h"
 #include "watch/page.h"
-#include "watch/tables.h"
-#include "watch/terminal.h"
 #include "watch/watch.h"
 
 namespace espy::watch {
+
+// What is typed at a terminal.
+struct Key {
+  enum class Kind { kText, kEnter, kBackspace, kEscape, kOther };
+  Kind kind = Kind::kOther;
+  std::string text = {};  // kText: a character
+};
+
+// Takes what one read gave. An escape that nothing follows is the key; others begin a sequence, of an arrow, say, and
+// are kOther. What is no text is left out.
+std::vector<Key> keys_of(std::string_view bytes);
+
+// Whether stdin and stdout are a terminal that has a screen: $TERM is set, and not `dumb`.
+bool has_screen();
+
+// The terminal of stdin and stdout as a screen, and as it was before.
+//
+// In: lines of text that have no control characters. Out: ANSI sequences that every terminal in use knows: the
+// alternate screen, positions, clearing, and four styles. While the screen is shown, typed keys come one by one and are
+// not echoed; signals of keys stay. However the process ends, also by SIGKILL, the terminal gets its settings back:
+// another process waits for that.
+class Terminal {
+ public:
+  explicit Terminal(bool has_colors) : has_colors_(has_colors) {}
+  ~Terminal() { leave(); }
+  Terminal(const Terminal&) = delete;
+  Terminal& operator=(const Terminal&) = delete;
+
+  Status enter();
+  void leave();  // does nothing if the screen is not shown
+  bool is_entered() const { return is_entered_; }
+
+  struct Size {
+    size_t columns = 80, rows = 24;
+  };
+  Size size() const;
+  // Shows the lines from the top. Shows nothing if the terminal takes no output now, rather than waiting.
+  Status show(std::span<const Line> lines);
+
+ private:
+  bool has_colors_;
+  bool is_entered_ = false;
+  termios before_ = {};
+  std::optional<Janitor> janitor_;
+};
+
+// Keeps the output of a run while a screen hides where it would go, and passes it on afterwards.
+class HeldSink final : public output::ForwardingSink {
+ public:
+  // `holds_text`, `holds_messages`: the screen hides where text, and where messages go. Maps that the script prints are
+  // not kept: the screen shows them. `inner` must outlive the sink.
+  HeldSink(output::Sink& inner, output::TextStyle style, bool holds_text, bool holds_messages)
+      : output::ForwardingSink(inner),
+        style_(std::move(style)),
+        holds_text_(holds_text),
+        holds_messages_(holds_messages) {}
+
+  void hold() { is_holding_ = true; }
+  // Passes on what was kept: the last of it, if it was much.
+  void release();
+
+  void text(std::string_view kind, std::string_view text) override;
+  void text_line(std::string_view kind, std::string_view text) override;
+  void value(const output::Value& value) override;
+  void span(const output::SpanEvent& event) override;
+  void map(const output::MapView& map) override;
+  void lost(uint64_t events) override;
+  void cost(const output::CostReport& report) override;
+  void explain(std::string_view text) override;
+  void helper_error(const output::HelperError& error) override;
+  void message(std::string_view kind, std::string_view text, std::string_view file, uint32_t line, uint32_t column,
+               uint32_t end_column) override;
+
+ private:
+  struct Kept {
+    std::function<void(output::Sink&)> pass_on;
+    size_t bytes = 0;
+  };
+  bool holds_text() const { return is_holding_ && holds_text_; }
+  bool holds_messages() const { return is_holding_ && holds_messages_; }
+  void keep(size_t bytes, std::function<void(output::Sink&)> pass_on);
+  void keep_text(std::string_view kind, std::string text);
+
+  output::TextStyle style_;
+  output::SpanText spans_{style_};
+  bool holds_text_, holds_messages_;
+  bool is_holding_ = false;
+  std::deque<Kept> kept_;
+  size_t bytes_ = 0;
+  uint64_t left_out_ = 0;
+};
 
 class Screen final : public Watch {
  public:

@@ -3,8 +3,7 @@
 
 #include <string>
 
-#include "serve/address.h"
-#include "serve/http_request.h"
+#include "serve/http_server.h"
 
 namespace espy::serve {
 namespace {

@@ -6,8 +6,8 @@
 #include "output/recent_lines.h"
 #include "output_support.h"
 #include "program/layout.h"
-#include "serve/map_json.h"
-#include "serve/map_metrics.h"
+#include "serve/described_map.h"
+#include "serve/metrics.h"
 
 namespace espy::serve {
 namespace {

@@ -1,8 +1,7 @@
 #include <gtest/gtest.h>
 
-#include "watch/columns.h"
-#include "watch/keys.h"
 #include "watch/page.h"
+#include "watch/screen.h"
 
 namespace espy::watch {
 namespace {
