@@ -90,7 +90,7 @@ fuzz:  ## Try random scripts, records and files with sanitizers for SECONDS (180
 lint:  ## Check format, layers, sizes, documents, and with clang-tidy what changed
 	@scripts/lint
 
-fmt:  ## Format the C++ sources in place
+fmt:  ## Format the C++ and JavaScript sources in place
 	@scripts/lint --list-sources | xargs -r clang-format -i
 
 docs: all  ## Rewrite what is generated in docs/ and tools/README.md

@@ -90,6 +90,25 @@ std::string escape(std::string_view text) {
   return out;
 }
 
+std::string fill(std::string_view text, std::initializer_list<std::pair<std::string_view, std::string_view>> values) {
+  constexpr std::string_view kOpen = "{{", kClose = "}}";
+  std::string out;
+  for (size_t begin = text.find(kOpen); begin != text.npos; begin = text.find(kOpen)) {
+    out += text.substr(0, begin);
+    text.remove_prefix(begin + kOpen.size());
+    const size_t end = text.find(kClose);
+    const auto* value =
+        std::ranges::find(values, text.substr(0, end), &std::pair<std::string_view, std::string_view>::first);
+    if (end == text.npos || value == values.end()) {
+      out += kOpen;
+      continue;
+    }
+    out += value->second;
+    text.remove_prefix(end + kClose.size());
+  }
+  return out += text;
+}
+
 namespace {
 
 // Returns the index after the `]` of the class that opens at pattern[at], or 0 if it is not closed. A `]` as the first

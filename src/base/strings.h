@@ -2,10 +2,12 @@
 #pragma once
 
 #include <cstdint>
+#include <initializer_list>
 #include <optional>
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 namespace espy {
@@ -28,6 +30,9 @@ std::string escape(std::string_view text);
 
 // Returns the part after the last slash; the whole path if there is none.
 inline std::string_view base_name(std::string_view path) { return path.substr(path.rfind('/') + 1); }
+
+// Replaces each `{{NAME}}` by the value of that name. Values, and names that are none of these, stay as they are.
+std::string fill(std::string_view text, std::initializer_list<std::pair<std::string_view, std::string_view>> values);
 
 // Matches the whole text against a glob as of the shell: `*`, `?`, `[a-z]`, and `[!a-z]` or `[^a-z]`.
 bool glob_match(std::string_view pattern, std::string_view text);

@@ -9,10 +9,12 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
+#include <string>
 
 #include "base/printable.h"
+#include "base/strings.h"
+#include "flame_svg.h"
 #include "output/collapse_stacks.h"
-#include "output/flame_page.h"
 #include "output/sink.h"
 #include "output/text_fallback_sink.h"
 
@@ -103,7 +105,15 @@ class Picture {
   std::string render() {
     const FoldedFrame root = {"all", FrameKind::kUnknown};
     draw(root, all_, 0, 0, all_.total);
-    return head() + body_ + fmt::format("<script><![CDATA[{}]]></script>\n</svg>\n", kFlameScript);
+    const size_t height = kTop + levels_ * kRow + kBottom;
+    return fill(kFlameSvg, {{"height", std::to_string(height)},
+                            {"row", std::to_string(kRow)},
+                            {"top", std::to_string(kTop)},
+                            {"levels", std::to_string(levels_)},
+                            {"details_y", std::to_string(kTop - 14)},
+                            {"title", escaped_xml(title_)},
+                            {"note", escaped_xml(note())},
+                            {"boxes", body_}});
   }
 
  private:
@@ -134,27 +144,12 @@ class Picture {
     }
   }
 
-  std::string head() const {
-    const size_t bottom = kTop + levels_ * kRow;
-    const std::string hint = "click a frame to go into it, / to search, Escape to go back";
-    std::string note =
+  std::string note() const {
+    std::string out =
         fmt::format("{} in {} frames, {} deep", with_commas(all_.total), with_commas(boxes_), levels_ - 1);
     if (all_.total > 0 && too_narrow_ > 0)
-      note += fmt::format(" ({} more are too narrow to be seen)", with_commas(too_narrow_));
-    return fmt::format(
-        "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n"
-        "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"100%\" height=\"{}\" style=\"min-width:640px\" "
-        "data-row=\"{}\" data-top=\"{}\" data-levels=\"{}\" role=\"img\" aria-label=\"flame graph\">\n"
-        "<style><![CDATA[{}]]></style>\n<rect class=\"bg\" width=\"100%\" height=\"100%\"/>\n"
-        "<text class=\"title\" x=\"16\" y=\"29\">{}</text>\n<text class=\"note\" x=\"16\" y=\"48\">{}</text>\n"
-        "<svg x=\"100%\" overflow=\"visible\"><foreignObject x=\"-296\" y=\"12\" width=\"280\" height=\"34\">"
-        "<input xmlns=\"http://www.w3.org/1999/xhtml\" type=\"search\" placeholder=\"search, by regular expression\"/>"
-        "</foreignObject>\n<text class=\"note matched\" x=\"-284\" y=\"60\"/>\n"
-        "<text class=\"button flip\" x=\"-330\" y=\"31\">flip</text>\n"
-        "<text class=\"button reset\" x=\"-402\" y=\"31\" style=\"display:none\">show all</text></svg>\n"
-        "<text class=\"details\" x=\"16\" y=\"{}\" data-hint=\"{}\">{}</text>\n",
-        bottom + kBottom, kRow, kTop, levels_, kFlameStyle, escaped_xml(title_), escaped_xml(note), kTop - 14, hint,
-        hint);
+      out += fmt::format(" ({} more are too narrow to be seen)", with_commas(too_narrow_));
+    return out;
   }
 
   const Node& all_;

@@ -10,9 +10,10 @@
 #include "base/clock.h"
 #include "base/end_request.h"
 #include "base/out_of_memory.h"
+#include "base/strings.h"
 #include "base/time_limit.h"
 #include "output/json.h"
-#include "serve/page.h"
+#include "page_html.h"
 
 namespace espy::serve {
 
@@ -38,6 +39,9 @@ Result<std::string> random_text(size_t bytes) {
 bool is_url_character(char c) {
   return (c >= '0' && c <= '9') || ((c | 0x20) >= 'a' && (c | 0x20) <= 'z') || c == '-' || c == '_' || c == '.';
 }
+
+// `nonce`: what the policy of the response names. The style and the script of the page have it.
+std::string make_page(std::string_view nonce) { return fill(kPageHtml, {{"nonce", nonce}}); }
 
 HttpResponse short_response(int status, std::string_view text) {
   HttpResponse out{.status = status};

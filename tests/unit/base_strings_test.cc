@@ -169,6 +169,17 @@ TEST(Nearest, SaysNothingRatherThanNonsense) {
   EXPECT_EQ(nearest("anything", {}), "");
 }
 
+TEST(Fill, ReplacesNamesByTheirValues) {
+  EXPECT_EQ(fill("<{{a}}|{{b}}|{{a}}>", {{"a", "1"}, {"b", "2"}}), "<1|2|1>");
+  EXPECT_EQ(fill("", {{"a", "1"}}), "");
+}
+
+TEST(Fill, LeavesValuesAndOtherBracesAlone) {
+  EXPECT_EQ(fill("{{a}}{{b}}", {{"a", "{{b}}"}, {"b", "x"}}), "{{b}}x");
+  EXPECT_EQ(fill("{{c}} {{ {{{a}} }} {{a", {{"a", "1"}}), "{{c}} {{ {{{a}} }} {{a");
+  EXPECT_EQ(fill("{{{{a}}}}", {{"a", "1"}}), "{{1}}");
+}
+
 TEST(Nearest, TheFirstOfEqualsWins) { EXPECT_EQ(nearest("qid", kNames), "pid"); }
 
 }  // namespace

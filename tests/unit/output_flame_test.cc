@@ -7,6 +7,7 @@
 namespace espy::output {
 namespace {
 
+using ::testing::AllOf;
 using ::testing::HasSubstr;
 using ::testing::Not;
 
@@ -82,6 +83,12 @@ TEST(Flame, NamesAreEscapedForXml) {
   EXPECT_THAT(svg, HasSubstr(">a&lt;b&gt;(&quot;&amp;&quot;)</text>"));
   EXPECT_THAT(svg, HasSubstr(">x\\x01y\\xff\xc3\xa4</text>"));
   EXPECT_THAT(svg, Not(HasSubstr("\x01")));
+}
+
+TEST(Flame, NamesAreNoPartsOfTheTemplate) {
+  EXPECT_THAT(flame({keyed("@x", {{stack(true, {"{{boxes}}", "{{flame.js}}"}), {int64_t{1}}}})}),
+              AllOf(HasSubstr(">{{boxes}}</text>"), HasSubstr(">{{flame.js}}</text>")));
+  EXPECT_THAT(flame({}), Not(HasSubstr("{{")));
 }
 
 TEST(Flame, SeveralMapsStandSideBySide) {
