@@ -6,7 +6,7 @@
 #include <cstring>
 #include <string>
 
-#include "base/fd.h"
+#include "base/files.h"
 
 namespace espy {
 

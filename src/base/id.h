@@ -11,7 +11,7 @@
 #include <utility>
 #include <vector>
 
-#include "base/check.h"
+#include "base/fatal.h"
 
 namespace espy {
 

@@ -1,17 +1,74 @@
-// Runs other programs, with a temporary directory for their output.
+// A process that cleans up after this one, however it ends, also by SIGKILL.
 #pragma once
 
+#include <sys/resource.h>
+#include <sys/types.h>
+
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
 
-#include "base/janitor.h"
+#include "base/files.h"
 #include "base/result.h"
 
 namespace espy {
+
+// Blocks all signals, for a child that has to clean up: those of a terminal come to all of its processes.
+void block_all_signals();
+
+// In a child: waits, in a session of its own, for the end of its parent, however it ends. SIGKILL ends the wait, and
+// the process. Requires that all signals are blocked.
+void wait_for_death_of(pid_t parent);
+
+class Janitor {
+ public:
+  // Forks a process that makes something by `make`, then waits for the end of this process and calls `clean`. Since the
+  // process that makes it is the one that cleans, there is no moment at which SIGKILL here would leave it.
+  // Returns with what `make` returned, which is `made()`, or its error.
+  static Result<Janitor> start(const std::function<Result<std::string>()>& make,
+                               const std::function<void(const std::string& made)>& clean);
+
+  Janitor(Janitor&& other) noexcept : pid_(std::exchange(other.pid_, 0)), made_(std::exchange(other.made_, {})) {}
+  Janitor& operator=(Janitor&&) = delete;
+  // Ends the process; `clean` is not called. What was made has to be gone.
+  ~Janitor();
+
+  // The process stays, and calls `clean` after the end of this one.
+  void outlive() { pid_ = 0; }
+
+  const std::string& made() const { return made_; }  // empty after a move
+
+ private:
+  Janitor(pid_t pid, std::string made) : pid_(pid), made_(std::move(made)) {}
+
+  pid_t pid_;  // 0 after a move and after outlive()
+  std::string made_;
+};
+
+// ---- Limits that this process raises for itself: the programs that it starts get those that it was given.
+
+// Raises a limit of getrlimit(2) to `least`, if it is lower. Returns false if that is not allowed; then it is raised as
+// far as it may be.
+bool raise_limit(int resource, rlim_t least);
+
+// Between fork and exec: sets back the limits that were raised.
+void restore_limits();
+
+// While it lives, the soft limits are those before, for posix_spawn(3). The hard ones stay: who has given up his rights
+// could not raise them again.
+class RestoredLimits {
+ public:
+  RestoredLimits();
+  ~RestoredLimits();
+  RestoredLimits(const RestoredLimits&) = delete;
+  RestoredLimits& operator=(const RestoredLimits&) = delete;
+};
+
+// ---- Runs other programs, with a temporary directory for their output.
 
 struct ProcessOutput {
   int status = 0;  // as in a shell: 128 + N after signal N
@@ -53,6 +110,29 @@ class ScratchDirectory {
  private:
   explicit ScratchDirectory(Janitor janitor) : janitor_(std::move(janitor)) {}
   Janitor janitor_;
+};
+
+// ---- ExecReport: by which a forked child tells its parent that it could not execute a program.
+
+// A pipe whose writing end closes when the child executes its program.
+class ExecReport {
+ public:
+  // To be called before the fork.
+  static Result<ExecReport> make();
+
+  // In the child: reports the errno of exec(3) and exits with status 127.
+  [[noreturn]] void exit_with(int code);
+  // In the parent: to be called after the fork, before `wait`.
+  void close_writing_end() { writing_.reset(); }
+  // In the parent: waits until the child has executed its program, or ended. Returns the errno that it reported; 0 if
+  // none; nullopt if `is_over` became true before.
+  std::optional<int> wait(bool (*is_over)());
+
+ private:
+  ExecReport(int reading, int writing) : reading_(reading), writing_(writing) {}
+
+  OwnedFd reading_;
+  OwnedFd writing_;
 };
 
 }  // namespace espy

@@ -6,8 +6,8 @@
 #include <string_view>
 
 #include "base/end_request.h"
-#include "base/fd.h"
-#include "base/printable.h"
+#include "base/files.h"
+#include "base/strings.h"
 
 namespace espy {
 

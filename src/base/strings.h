@@ -1,14 +1,20 @@
 // String functions.
 #pragma once
 
+#include <regex.h>
+
+#include <cstddef>
 #include <cstdint>
 #include <initializer_list>
+#include <memory>
 #include <optional>
 #include <span>
 #include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
+
+#include "base/result.h"
 
 namespace espy {
 
@@ -41,5 +47,45 @@ bool has_wildcard(std::string_view pattern);
 // Returns the candidate nearest to `word` for a "did you mean", or "" if none is near: within an edit distance,
 // ignoring case, of a third of the length of the word, and at least one.
 std::string nearest(std::string_view word, std::span<const std::string_view> candidates);
+
+// ---- Text from outside, for a terminal.
+
+// Returns `text` with each byte as `\xNN` that is a control character, belongs to an invisible or direction-changing
+// one, or is not UTF-8. A newline and a tab stay.
+std::string printable(std::string_view text);
+
+// The same for a part of a line: a newline and a tab are escaped, too.
+std::string printable_line(std::string_view text);
+
+// Returns `text` as UTF-8 that no other text has: bytes that are no UTF-8 become `\xNN`, and a backslash in front of
+// what looks so, `\x5c`. Different texts stay different in printable_line() of this, too. Not to be applied twice.
+std::string exact_utf8(std::string_view text);
+
+// Whether a backslash is at the front of `text` that begins `\xNN`, with digits as these functions write them.
+bool looks_escaped(std::string_view text);
+
+// Returns the number of bytes of the UTF-8 character at the front of `text`; 0 if there is none. Requires a text that
+// is not empty.
+size_t utf8_length(std::string_view text);
+
+// ---- A POSIX extended regular expression.
+
+class Regex {
+ public:
+  static Result<Regex> compile(const std::string& pattern);
+  bool matches_somewhere(const std::string& text) const {
+    return ::regexec(&*compiled_, text.c_str(), 0, nullptr, 0) == 0;
+  }
+
+ private:
+  struct Free {
+    void operator()(regex_t* regex) const {
+      ::regfree(regex);
+      delete regex;
+    }
+  };
+  explicit Regex(std::unique_ptr<regex_t, Free> compiled) : compiled_(std::move(compiled)) {}
+  std::unique_ptr<regex_t, Free> compiled_;
+};
 
 }  // namespace espy

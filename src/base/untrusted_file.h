@@ -9,13 +9,13 @@
 
 #include <cerrno>
 #include <cstdint>
+#include <functional>
 #include <new>
 #include <optional>
 #include <string>
 
-#include "base/fd.h"
-#include "base/file_state.h"
-#include "base/memory_limit.h"
+#include "base/files.h"
+#include "base/limits.h"
 #include "base/result.h"
 
 namespace espy {
@@ -71,7 +71,7 @@ Result<UntrustedFile> open_untrusted(const std::string& path, uint64_t limit_byt
 Result<FileState> state_of(const OwnedFd& file);
 
 // Opens the file itself, to attach to it: open_untrusted() opens a copy of a file that is behind another user's mount
-// (base/foreign_file.h). This may wait as long as a server there does.
+// (base/untrusted_file.h). This may wait as long as a server there does.
 Result<UntrustedFile> open_itself(const std::string& path);
 
 // Returns the content of such a file. Fails if it grows beyond the limit while it is read.
@@ -104,5 +104,24 @@ bool is_in_process_root(const std::string& path);
 std::string whole_path(const std::string& path);
 // Returns a path that leads to the open file whatever becomes of its name: "/proc/self/fd/N".
 std::string descriptor_path(const OwnedFd& fd);
+
+// ---- Files behind mounts that another user has made. An overlay in a user namespace can have a FUSE server of its
+// owner as a lower layer, and an access through /proc/PID sends requests to that server. A process that waits for a
+// reply is in uninterruptible sleep: SIGKILL does not end it.
+//
+// So a child opens and copies such files, and is left alone if it takes long.
+
+// Whether the path leads, through /proc/PID/root or through a link to an open or mapped file, behind a mount that is
+// neither of the mount namespace of espy nor of that of the process, if that belongs to the user namespace of espy; or
+// to a FUSE of these. Asks no server.
+bool is_behind_foreign_mount(const std::string& path);
+
+// Returns the file that `open` returns in a child. `fd` is a copy in memory; the copies of a run are kept, up to 512
+// MiB. Fails (kRefusedFile) for what is larger, and once all children together have taken too long: two seconds, and
+// a tenth of the time that passes; one second after the end was requested.
+Result<UntrustedFile> open_in_child(const std::string& path, const std::function<Result<UntrustedFile>()>& open);
+
+// The same without a copy: only what the file is.
+std::optional<FileState> state_in_child(const std::string& path, const std::function<Result<UntrustedFile>()>& open);
 
 }  // namespace espy

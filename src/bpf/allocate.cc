@@ -1,4 +1,187 @@
-// Register allocation.
+#include "bpf/allocate.h"
+
+#include <algorithm>
+#include <map>
+#include <numeric>
+#include <utility>
+
+namespace espy::bpf {
+
+bool overlap(const Range& a, const Range& b) {
+  for (size_t i = 0, j = 0; i < a.size() && j < b.size();) {
+    if (a[i].start < b[j].end && b[j].start < a[i].end) return true;
+    a[i].end <= b[j].end ? ++i : ++j;
+  }
+  return false;
+}
+
+bool is_live(const Range& range, uint32_t position) {
+  const auto after = std::ranges::upper_bound(range, position, {}, &Segment::start);
+  return after != range.begin() && position < std::prev(after)->end;
+}
+
+Range unite(const Range& a, const Range& b) {
+  Range all;
+  all.reserve(a.size() + b.size());
+  std::merge(a.begin(), a.end(), b.begin(), b.end(), std::back_inserter(all),
+             [](const Segment& x, const Segment& y) { return x.start < y.start; });
+  Range out;
+  for (const Segment& segment : all) {
+    if (!out.empty() && segment.start <= out.back().end)
+      out.back().end = std::max(out.back().end, segment.end);
+    else
+      out.push_back(segment);
+  }
+  return out;
+}
+
+void touch_registers(const MachineFunction&, const MachineInsn& insn, Touches& touches) {
+  auto read = [&](Reg reg) {
+    if (reg != kFramePointer) touches.read(reg);
+  };
+  for_each_access(insn, read, [&](Reg reg) { touches.write(reg); });
+}
+
+void touch_spill_slots(const MachineFunction& function, const MachineInsn& insn, Touches& touches) {
+  if (insn.object == kNoObject || insn.object < function.slot_count) return;
+  uint32_t slot = insn.object - function.slot_count;
+  class_of(insn.code) == kLdx ? touches.read(slot) : touches.write(slot);
+}
+
+namespace {
+
+class Liveness {
+ public:
+  Liveness(const MachineFunction& function, uint32_t count, TouchFunction touch)
+      : function_(function), touch_(touch), ranges_(count), uses_(count), definitions_(count), end_(count) {}
+
+  std::vector<Range> run() {
+    find_outside_uses();
+    find_live_out();
+    find_segments();
+    return std::move(ranges_);
+  }
+
+ private:
+  Touches touches_of(const MachineInsn& insn) const {
+    Touches touches;
+    touch_(function_, insn, touches);
+    return touches;
+  }
+  void find_outside_uses();
+  void find_live_out();
+  void find_segments();
+  void scan_block(uint32_t block, uint32_t first);
+  void close(uint32_t thing, uint32_t start);
+
+  const MachineFunction& function_;
+  TouchFunction touch_;
+  std::vector<Range> ranges_;
+  std::vector<std::vector<uint32_t>> uses_;         // by number: blocks that read it before they write it
+  std::vector<std::vector<uint32_t>> definitions_;  // by number: blocks that write it
+  std::vector<std::vector<uint32_t>> live_out_;     // by block
+  std::vector<uint32_t> end_;                       // by number: end of the open segment; 0: none
+};
+
+void Liveness::find_outside_uses() {
+  std::vector<uint32_t> written_in(ranges_.size(), kNoBlock), read_in(ranges_.size(), kNoBlock);
+  for (uint32_t block = 0; block < function_.blocks.size(); ++block) {
+    for (const MachineInsn& insn : function_.blocks[block].insns) {
+      Touches touches = touches_of(insn);
+      for (uint32_t i = 0; i < touches.read_count; ++i) {
+        uint32_t thing = touches.reads[i];
+        if (written_in[thing] == block || read_in[thing] == block) continue;
+        read_in[thing] = block;
+        uses_[thing].push_back(block);
+      }
+      for (uint32_t i = 0; i < touches.write_count; ++i) {
+        uint32_t thing = touches.writes[i];
+        if (written_in[thing] == block) continue;
+        written_in[thing] = block;
+        definitions_[thing].push_back(block);
+      }
+    }
+  }
+}
+
+// For each number: walks the predecessors of the blocks that read it, up to those that write it.
+void Liveness::find_live_out() {
+  size_t count = function_.blocks.size();
+  std::vector<std::vector<uint32_t>> predecessors(count);
+  for (uint32_t block = 0; block < count; ++block)
+    for_each_successor(function_.blocks[block], [&](uint32_t to) { predecessors[to].push_back(block); });
+  live_out_.resize(count);
+  std::vector<uint32_t> defines(count, ~0u), is_out(count, ~0u), is_in(count, ~0u);
+  for (uint32_t thing = 0; thing < ranges_.size(); ++thing) {
+    for (uint32_t block : definitions_[thing]) defines[block] = thing;
+    std::vector<uint32_t> todo = uses_[thing];
+    for (uint32_t block : todo) is_in[block] = thing;
+    while (!todo.empty()) {
+      uint32_t block = todo.back();
+      todo.pop_back();
+      for (uint32_t from : predecessors[block]) {
+        if (is_out[from] == thing) continue;
+        is_out[from] = thing;
+        live_out_[from].push_back(thing);
+        if (defines[from] == thing || is_in[from] == thing) continue;
+        is_in[from] = thing;
+        todo.push_back(from);
+      }
+    }
+  }
+}
+
+void Liveness::find_segments() {
+  uint32_t first = 0;
+  for (const MachineBlock& block : function_.blocks) first += static_cast<uint32_t>(block.insns.size());
+  for (uint32_t block = static_cast<uint32_t>(function_.blocks.size()); block-- > 0;) {
+    first -= static_cast<uint32_t>(function_.blocks[block].insns.size());
+    scan_block(block, first);
+  }
+  for (Range& range : ranges_) std::reverse(range.begin(), range.end());
+}
+
+void Liveness::scan_block(uint32_t block, uint32_t first) {
+  const std::vector<MachineInsn>& insns = function_.blocks[block].insns;
+  uint32_t end = 2 * (first + static_cast<uint32_t>(insns.size()));
+  std::vector<uint32_t> opened = live_out_[block];
+  for (uint32_t thing : opened) end_[thing] = end;
+  for (uint32_t i = static_cast<uint32_t>(insns.size()); i-- > 0;) {
+    Touches touches = touches_of(insns[i]);
+    uint32_t position = 2 * (first + i);
+    for (uint32_t k = 0; k < touches.write_count; ++k) {
+      uint32_t thing = touches.writes[k];
+      if (end_[thing] == 0) end_[thing] = position + 2;
+      close(thing, position + 1);
+    }
+    for (uint32_t k = 0; k < touches.read_count; ++k) {
+      uint32_t thing = touches.reads[k];
+      if (end_[thing] != 0) continue;
+      end_[thing] = position + 1;
+      opened.push_back(thing);
+    }
+  }
+  for (uint32_t thing : opened)
+    if (end_[thing] != 0) close(thing, 2 * first);
+}
+
+void Liveness::close(uint32_t thing, uint32_t start) {
+  Range& range = ranges_[thing];
+  uint32_t end = std::exchange(end_[thing], 0);
+  if (start == end) return;
+  if (!range.empty() && range.back().start == end)
+    range.back().start = start;
+  else
+    range.push_back({start, end});
+}
+
+}  // namespace
+
+std::vector<Range> live_ranges(const MachineFunction& function, uint32_t count, TouchFunction touch) {
+  return Liveness(function, count, touch).run();
+}
+
+// ---- Register allocation.
 //
 // The problem. BPF has ten registers. Calls, which are frequent in tracing programs, take arguments in r1-r5, return in
 // r0 and clobber r1-r5; a value that survives a call is in r6-r9 or on a stack of 512 bytes. And the code has a reader
@@ -13,21 +196,21 @@
 // set one after the other, and since r1 is live from its copy to the call, a value that is yet to be copied to r2 is
 // not in r1.
 //
-// Ranges are lists of segments with holes (live_ranges.h), not intervals: a value that dies in one arm of a branch
+// Ranges are lists of segments with holes (allocate.h), not intervals: a value that dies in one arm of a branch
 // frees its register in the other arm.
 //
 // The steps:
-//   1. coalesce.cc merges registers that are connected by a copy and never live at the same time. This removes most
+//   1. The first step merges registers that are connected by a copy and never live at the same time. This removes most
 //      copies for two-operand instructions (d = a; d += b) and for block parameters.
 //   2. Registers are assigned in order of their uses per length, uses in loops weighted tenfold per level. The first
 //      choice is a machine register that a copy connects it with, which removes the copy; then r0-r5, which are free;
 //      then r6-r9, which the JIT has to save.
-//   3. The others are spilled (spill.cc): to the stack, or, if one instruction computes them from nothing, they are
+//   3. The others are spilled: to the stack, or, if one instruction computes them from nothing, they are
 //      rematerialized at each use. Uses go through registers that live for one instruction, which cannot be spilled and
 //      evict others.
 //   4. After a spill, steps 2 and 3 are repeated on the new code. Each round removes the spilled registers, and the new
 //      ones are unspillable, so this terminates; in practice after two or three rounds.
-//   5. Spill slots whose ranges do not overlap share their 8 bytes (stack_layout.cc).
+//   5. Spill slots whose ranges do not overlap share their 8 bytes (stack_slots.cc).
 //
 // It always succeeds: an instruction has at most two explicit registers, besides r0 for a compare-exchange and r1-r5
 // before a call, so with everything spilled ten registers suffice.
@@ -39,14 +222,7 @@
 // Further reading: Chaitin et al., "Register allocation via coloring" (1981), for spilling everywhere and coalescing;
 // Wimmer and Moessenboeck, "Optimized interval splitting in a linear scan register allocator" (2005), for holes and
 // hints.
-#include "bpf/allocate.h"
 
-#include <algorithm>
-#include <map>
-
-#include "bpf/live_ranges.h"
-
-namespace espy::bpf {
 namespace {
 
 constexpr Reg kAllocatable = 10;
@@ -225,6 +401,227 @@ void allocate(MachineFunction& function) {
     if (allocator.place_all()) return allocator.rename();
     spill(function, allocator.spilled(), allocator.ranges());
   }
+}
+
+// ---- Copy coalescing: merges d and s of a copy d = s if they are never live at the same time.
+
+namespace {
+
+struct Copy {
+  Reg dst, src;
+  uint32_t depth;
+};
+
+std::vector<Copy> copies_of(const MachineFunction& function) {
+  std::vector<Copy> copies;
+  for (const MachineBlock& block : function.blocks) {
+    for (const MachineInsn& insn : block.insns) {
+      if (!is_move(insn) || !is_virtual(insn.dst) || !is_virtual(insn.src)) continue;
+      // Not merged, so that they stay rematerializable.
+      if (function[insn.dst].is_rematerialised || function[insn.src].is_rematerialised) continue;
+      copies.push_back({insn.dst, insn.src, block.loop_depth});
+    }
+  }
+  // The most frequently executed copies first: a merge can prevent later ones.
+  std::stable_sort(copies.begin(), copies.end(), [](const Copy& a, const Copy& b) { return a.depth > b.depth; });
+  return copies;
+}
+
+void rename(MachineFunction& function, std::vector<Reg>& leader) {
+  auto find = [&](Reg reg) {
+    while (leader[reg] != reg) reg = leader[reg] = leader[leader[reg]];
+    return reg;
+  };
+  for (MachineBlock& block : function.blocks) {
+    for (MachineInsn& insn : block.insns) {
+      if (is_virtual(insn.dst)) insn.dst = find(insn.dst);
+      if (is_virtual(insn.src)) insn.src = find(insn.src);
+    }
+    std::erase_if(block.insns, [](const MachineInsn& insn) { return is_move(insn) && insn.dst == insn.src; });
+  }
+}
+
+}  // namespace
+
+void coalesce(MachineFunction& function) {
+  std::vector<Range> ranges = live_ranges(function, function.register_end(), touch_registers);
+  std::vector<Reg> leader(function.register_end());
+  std::iota(leader.begin(), leader.end(), Reg{0});
+  auto find = [&](Reg reg) {
+    while (leader[reg] != reg) reg = leader[reg] = leader[leader[reg]];
+    return reg;
+  };
+  for (const Copy& copy : copies_of(function)) {
+    Reg dst = find(copy.dst), src = find(copy.src);
+    if (dst == src || overlap(ranges[dst], ranges[src])) continue;
+    ranges[dst] = unite(ranges[dst], ranges[src]);
+    ranges[src].clear();
+    leader[src] = dst;
+  }
+  rename(function, leader);
+}
+
+// ---- Spilling: moves registers to the stack. Each use goes through a new register that is live for that instruction
+// or for a run of adjacent ones.
+//
+// What an ordered comparison says about that register has to hold for the value on the stack, too, which may be the
+// index that was checked. Before Linux 6.9 (8ecfc371d829) the verifier does not relate the two, so the register is
+// stored again where the comparison leads.
+
+namespace {
+
+constexpr uint8_t kLoad = kLdx | kModeMem | kDouble, kStore = kStx | kModeMem | kDouble,
+                  kStoreImm = kSt | kModeMem | kDouble;
+constexpr uint32_t kNever = ~uint32_t{0};
+
+class Spiller {
+ public:
+  Spiller(MachineFunction& function, const std::vector<Reg>& spilled, const std::vector<Range>& ranges)
+      : function_(function), ranges_(ranges) {
+    homes_.resize(function.register_end());
+    for (Reg reg : spilled) {
+      homes_[reg].is_spilled = true;
+      if (function[reg].is_rematerialised) continue;
+      homes_[reg].object = static_cast<uint32_t>(function.objects.size());
+      function.objects.emplace_back();
+    }
+  }
+
+  void run() {
+    find_entered_once();
+    for (MachineBlock& block : function_.blocks) {
+      std::vector<MachineInsn> insns = std::move(block.insns);
+      block.insns.clear();
+      for (size_t i = 0; i < insns.size(); ++i) rewrite(insns, i, block.insns);
+      if (!insns.empty() && is_ordered_comparison(insns.back())) store_compared(insns.back(), block);
+    }
+    for (const auto& [block, stores] : stores_at_)
+      function_.blocks[block].insns.insert(function_.blocks[block].insns.begin(), stores.begin(), stores.end());
+  }
+
+ private:
+  struct Home {
+    bool is_spilled = false;
+    uint32_t object = kNoObject;
+    Reg stand_in = kNoReg;  // holds the value for a run of adjacent instructions
+    bool is_dirty = false;  // the stack does not hold the value of the stand-in yet
+  };
+
+  bool is_spilled(Reg reg) const { return is_virtual(reg) && reg < homes_.size() && homes_[reg].is_spilled; }
+  bool uses(const MachineInsn& insn, Reg reg) const { return insn.dst == reg || insn.src == reg; }
+  bool rewrite_move(MachineInsn insn, std::vector<MachineInsn>& out);
+  void find_entered_once();
+  void rewrite(const std::vector<MachineInsn>& insns, size_t index, std::vector<MachineInsn>& out);
+  void store_compared(const MachineInsn& was, const MachineBlock& block);
+  void open(Reg reg, bool is_read, source::Span span, std::vector<MachineInsn>& out);
+  void save(Reg reg, source::Span span, std::vector<MachineInsn>& out);
+
+  MachineFunction& function_;
+  const std::vector<Range>& ranges_;  // of the registers before spilling
+  std::vector<Home> homes_;
+  std::vector<uint32_t> entered_once_;  // by block: the position where it began if it has one predecessor, else kNever
+  std::map<uint32_t, std::vector<MachineInsn>> stores_at_;  // the beginnings of these blocks
+};
+
+void Spiller::find_entered_once() {
+  std::vector<uint32_t> predecessors(function_.blocks.size());
+  predecessors[0] = 1;
+  for (const MachineBlock& block : function_.blocks)
+    for_each_successor(block, [&](uint32_t to) { ++predecessors[to]; });
+  uint32_t position = 0;
+  for (uint32_t block = 0; block < function_.blocks.size(); ++block) {
+    entered_once_.push_back(predecessors[block] == 1 && block != 0 ? position : kNever);
+    position += 2 * static_cast<uint32_t>(function_.blocks[block].insns.size());
+  }
+}
+
+// `was` is the last instruction of the block before it was rewritten.
+void Spiller::store_compared(const MachineInsn& was, const MachineBlock& block) {
+  const MachineInsn& now = block.insns.back();
+  const auto store_at = [&](uint32_t to, Reg reg, Reg stand_in) {
+    if (!is_spilled(reg) || homes_[reg].object == kNoObject) return;
+    if (entered_once_[to] == kNever || !is_live(ranges_[reg], entered_once_[to])) return;
+    stores_at_[to].push_back({.code = kStore, .src = stand_in, .object = homes_[reg].object, .span = was.span});
+  };
+  for_each_successor(block, [&](uint32_t to) {
+    store_at(to, was.dst, now.dst);
+    if (was.src != was.dst) store_at(to, was.src, now.src);
+  });
+}
+
+// Copies to and from a spilled register, and constants into one, become a single load or store.
+bool Spiller::rewrite_move(MachineInsn insn, std::vector<MachineInsn>& out) {
+  bool is_constant = insn.code == (kAlu64 | kMov | kImm);
+  if (!is_move(insn) && !is_constant) return false;
+  bool to_stack = is_spilled(insn.dst) && homes_[insn.dst].object != kNoObject && homes_[insn.dst].stand_in == kNoReg;
+  bool from_stack = is_move(insn) && is_spilled(insn.src) && homes_[insn.src].object != kNoObject;
+  if (to_stack && (is_constant || !is_spilled(insn.src))) {
+    uint8_t code = is_constant ? kStoreImm : kStore;
+    Reg src = is_constant ? kNoReg : insn.src;
+    out.push_back({.code = code, .src = src, .imm = insn.imm, .object = homes_[insn.dst].object, .span = insn.span});
+    return true;
+  }
+  if (from_stack && !is_spilled(insn.dst) && homes_[insn.src].stand_in == kNoReg) {
+    out.push_back({.code = kLoad, .dst = insn.dst, .object = homes_[insn.src].object, .span = insn.span});
+    return true;
+  }
+  return false;
+}
+
+void Spiller::rewrite(const std::vector<MachineInsn>& insns, size_t index, std::vector<MachineInsn>& out) {
+  MachineInsn insn = insns[index];
+  Reg dst = insn.dst, src = insn.src;
+  const MachineInsn* next = index + 1 < insns.size() ? &insns[index + 1] : nullptr;
+  // If the next instruction continues with the destination, the copy is better done in a register.
+  bool goes_on = next && is_spilled(dst) && (uses(*next, dst));
+  if (is_spilled(dst) && function_[dst].is_rematerialised && access(insn).writes_dst)
+    return;  // rematerialized at its uses
+  if (!goes_on && rewrite_move(insn, out)) return;
+  Access a = access(insn);
+  if (is_spilled(dst)) {
+    open(dst, a.reads_dst || (src == dst && a.reads_src), insn.span, out);
+    insn.dst = homes_[dst].stand_in;
+    homes_[dst].is_dirty |= a.writes_dst;
+  }
+  bool is_done = is_spilled(dst) && rewrite_move(insn, out);  // becomes a load from the stack into the stand-in
+  if (!is_done && is_spilled(src)) {
+    open(src, a.reads_src, insn.span, out);
+    insn.src = homes_[src].stand_in;
+    homes_[src].is_dirty |= a.writes_src;
+  }
+  if (!is_done) out.push_back(insn);
+  for (Reg reg : {dst, src}) {
+    if (!is_spilled(reg)) continue;
+    bool stays = next && uses(*next, reg);
+    if (!stays || is_conditional_jump(*next)) save(reg, insn.span, out);
+    if (!stays) homes_[reg].stand_in = kNoReg;
+  }
+}
+
+void Spiller::open(Reg reg, bool is_read, source::Span span, std::vector<MachineInsn>& out) {
+  if (homes_[reg].stand_in != kNoReg) return;
+  Reg stand_in = function_.add_register();
+  function_[stand_in].is_unspillable = true;
+  homes_[reg].stand_in = stand_in;
+  homes_[reg].is_dirty = false;
+  if (!is_read) return;
+  MachineInsn load{.code = kLoad, .object = homes_[reg].object};
+  if (function_[reg].is_rematerialised) load = function_[reg].recipe;
+  load.dst = stand_in;
+  load.span = span;
+  out.push_back(load);
+}
+
+void Spiller::save(Reg reg, source::Span span, std::vector<MachineInsn>& out) {
+  Home& home = homes_[reg];
+  if (home.is_dirty) out.push_back({.code = kStore, .src = home.stand_in, .object = home.object, .span = span});
+  home.is_dirty = false;
+}
+
+}  // namespace
+
+void spill(MachineFunction& function, const std::vector<Reg>& spilled, const std::vector<Range>& ranges) {
+  Spiller(function, spilled, ranges).run();
 }
 
 }  // namespace espy::bpf

@@ -1,12 +1,42 @@
-// Register allocation: assigns r0-r9 or stack slots to virtual registers.
+// Live ranges of registers and spill slots in a machine function.
 #pragma once
 
+#include <array>
+#include <cstdint>
 #include <vector>
 
-#include "bpf/live_ranges.h"
-#include "bpf/machine.h"
+#include "bpf/machine_code.h"
 
 namespace espy::bpf {
+
+// Instruction n, numbered over all blocks, reads at position 2n and writes at 2n + 1.
+struct Segment {
+  uint32_t start = 0, end = 0;  // [start, end)
+};
+using Range = std::vector<Segment>;  // ascending, disjoint, with gaps between them
+
+bool overlap(const Range& a, const Range& b);
+bool is_live(const Range& range, uint32_t position);
+Range unite(const Range& a, const Range& b);
+
+// The reads and writes of one instruction, as numbers below `count` of live_ranges().
+struct Touches {
+  std::array<uint32_t, 8> reads{}, writes{};
+  uint32_t read_count = 0, write_count = 0;
+  void read(uint32_t number) { reads[read_count++] = number; }
+  void write(uint32_t number) { writes[write_count++] = number; }
+};
+using TouchFunction = void (*)(const MachineFunction& function, const MachineInsn& insn, Touches& touches);
+
+// All registers but the frame pointer, by number.
+void touch_registers(const MachineFunction& function, const MachineInsn& insn, Touches& touches);
+// Spill slots, as object numbers minus slot_count.
+void touch_spill_slots(const MachineFunction& function, const MachineInsn& insn, Touches& touches);
+
+// Returns the live ranges by number. Takes time linear in the size of the function and of the live sets of its blocks.
+std::vector<Range> live_ranges(const MachineFunction& function, uint32_t count, TouchFunction touch);
+
+// ---- Register allocation: assigns r0-r9 or stack slots to virtual registers.
 
 // Replaces all virtual registers and removes copies of a register to itself. Adds spill slots to `function.objects`.
 void allocate(MachineFunction& function);

@@ -6,7 +6,7 @@
 #include <string_view>
 #include <unordered_map>
 
-#include "bpf/encoding.h"
+#include "bpf/machine_code.h"
 #include "ir/ir.h"
 
 namespace espy::bpf {

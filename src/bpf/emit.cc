@@ -5,7 +5,7 @@
 #include "bpf/allocate.h"
 #include "bpf/encode.h"
 #include "bpf/select.h"
-#include "bpf/stack_layout.h"
+#include "bpf/stack_slots.h"
 
 namespace espy::bpf {
 namespace {

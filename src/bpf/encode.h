@@ -1,12 +1,19 @@
-// Encodes machine code: jumps, map references, the line table.
+// The order of blocks in the code.
 #pragma once
 
 #include <vector>
 
 #include "bpf/emit.h"
-#include "bpf/machine.h"
+#include "bpf/machine_code.h"
+#include "ir/ir.h"
 
 namespace espy::bpf {
+
+// Returns the reachable blocks in layout order: reverse post order, so that the true target follows its branch, with
+// blocks that are only reached through a null pointer last.
+std::vector<ir::BlockId> block_order(const ir::Function& function);
+
+// ---- Encodes machine code: jumps, map references, the line table.
 
 struct CodedFunction {
   ir::FunctionId id;

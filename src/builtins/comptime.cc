@@ -6,7 +6,7 @@
 
 #include "base/strings.h"
 #include "base/untrusted_file.h"
-#include "builtins/common.h"
+#include "builtins/builtin_support.h"
 #include "load/bpf.h"
 #include "output/format.h"
 

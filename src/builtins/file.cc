@@ -15,7 +15,7 @@
 #include <functional>
 #include <utility>
 
-#include "builtins/common.h"
+#include "builtins/builtin_support.h"
 
 namespace espy::builtins {
 

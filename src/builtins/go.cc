@@ -4,7 +4,7 @@
 // the current one in a reserved register; DWARF has the offset of its id. C and assembly code in the same
 // binary use this register freely, so the address is checked first: the stack pointer must be in the stack that the
 // object describes. Otherwise the result is 0, which is not a valid id.
-#include "builtins/common.h"
+#include "builtins/builtin_support.h"
 #include "symbols/symbols.h"
 
 namespace espy::builtins {

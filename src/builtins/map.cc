@@ -1,6 +1,6 @@
 // Map functions that take effect at once, in BPF. (clear, zero and print take effect in user space: output.cc.)
-#include "builtins/common.h"
-#include "builtins/percentile.h"
+#include "builtins/aggregation.h"
+#include "builtins/builtin_support.h"
 
 namespace espy::builtins {
 

@@ -3,8 +3,8 @@
 #include <algorithm>
 
 #include "base/clock.h"
-#include "base/fd.h"
-#include "builtins/common.h"
+#include "base/files.h"
+#include "builtins/builtin_support.h"
 #include "check/type_rules.h"
 #include "output/format.h"
 #include "runtime/handler_context.h"

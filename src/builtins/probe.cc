@@ -6,7 +6,7 @@
 #include <cstring>
 
 #include "base/strings.h"
-#include "builtins/common.h"
+#include "builtins/builtin_support.h"
 #include "program/probe_names.h"
 #include "runtime/handler_context.h"
 

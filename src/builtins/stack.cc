@@ -9,8 +9,8 @@
 #include <algorithm>
 #include <cerrno>
 
-#include "builtins/common.h"
-#include "builtins/unwind.h"
+#include "builtins/builtin_support.h"
+#include "builtins/unwind_stack.h"
 #include "recording/recording.h"
 #include "runtime/handler_context.h"
 

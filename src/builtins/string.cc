@@ -14,9 +14,9 @@
 #include <cstring>
 
 #include "base/strings.h"
-#include "builtins/common.h"
+#include "builtins/builtin_support.h"
 #include "builtins/string_search.h"
-#include "types/sized_text.h"
+#include "types/parts.h"
 
 namespace espy::builtins {
 

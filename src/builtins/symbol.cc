@@ -8,10 +8,10 @@
 #include <cstring>
 
 #include "base/byte_reader.h"
-#include "base/fd.h"
+#include "base/files.h"
 #include "base/strings.h"
 #include "base/untrusted_file.h"
-#include "builtins/common.h"
+#include "builtins/builtin_support.h"
 #include "symbols/symbols.h"
 
 namespace espy::builtins {

@@ -4,9 +4,9 @@
 
 #include <algorithm>
 
-#include "builtins/common.h"
+#include "builtins/builtin_support.h"
 #include "lower/mappings.h"
-#include "lower/processes.h"
+#include "lower/process_ids.h"
 
 namespace espy::builtins {
 

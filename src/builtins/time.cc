@@ -4,7 +4,7 @@
 
 #include "base/clock.h"
 #include "base/strings.h"
-#include "builtins/common.h"
+#include "builtins/builtin_support.h"
 
 namespace espy::builtins {
 

@@ -8,8 +8,8 @@
 #include <algorithm>
 #include <bit>
 
-#include "builtins/common.h"
-#include "program/unwind.h"
+#include "builtins/builtin_support.h"
+#include "program/unwind_layout.h"
 #include "symbols/unwind.h"
 
 namespace espy::builtins {

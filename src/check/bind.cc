@@ -5,8 +5,7 @@
 #include <set>
 #include <tuple>
 
-#include "base/check.h"
-#include "base/regex.h"
+#include "base/fatal.h"
 #include "base/strings.h"
 #include "check/check_passes.h"
 #include "check/signature.h"

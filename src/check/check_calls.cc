@@ -7,7 +7,7 @@
 #include "base/strings.h"
 #include "check/checker.h"
 #include "program/probe_names.h"
-#include "types/sized_text.h"
+#include "types/parts.h"
 
 namespace espy::check {
 

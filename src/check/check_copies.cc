@@ -9,7 +9,7 @@
 
 #include "check/checker.h"
 #include "check/walk.h"
-#include "program/ring.h"
+#include "program/layout.h"
 
 namespace espy::check {
 

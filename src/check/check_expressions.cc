@@ -6,7 +6,7 @@
 #include "check/checker.h"
 #include "kernel/abi_constants.h"
 #include "program/probe_names.h"
-#include "syntax/format.h"
+#include "syntax/format_script.h"
 
 namespace espy::check {
 

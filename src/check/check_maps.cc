@@ -3,7 +3,7 @@
 
 #include "check/checker.h"
 #include "program/probe_names.h"
-#include "types/recent_layout.h"
+#include "types/parts.h"
 
 namespace espy::check {
 
@@ -322,7 +322,7 @@ TypeId Checker::fitting_key(TypeId key) {
 
 namespace {
 
-constexpr uint64_t kMostRecentBytes = 63 * 1024;            // of a key: has to fit a record (program/ring.h)
+constexpr uint64_t kMostRecentBytes = 63 * 1024;            // of a key: has to fit a record (program/layout.h)
 constexpr uint64_t kDefaultRecentBytes = 64 * 1024 * 1024;  // of all keys, which are allocated at once
 constexpr uint64_t kMostDeclaredBytes = uint64_t{1} << 30;  // of all keys of a map that is declared
 constexpr uint64_t kMostBytesOfCpus = 256 * 1024 * 1024;    // of a map without keys

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "syntax/c_ast.h"
+#include "syntax/ast.h"
 
 namespace espy::check {
 

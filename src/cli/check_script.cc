@@ -4,14 +4,19 @@
 #include <sys/utsname.h>
 
 #include <algorithm>
+#include <set>
+#include <span>
 #include <utility>
+#include <vector>
 
 #include "base/strings.h"
-#include "builtins/common.h"
+#include "builtins/builtin_support.h"
 #include "check/check.h"
+#include "check/walk.h"
 #include "compile/compile.h"
 #include "ir/ir.h"
-#include "probes/common.h"
+#include "probes/probe_support.h"
+#include "syntax/format_script.h"
 
 namespace espy::cli {
 
@@ -170,6 +175,275 @@ Result<std::vector<ScriptProblem>> CheckedKernels::problems(size_t index, const 
   }
   if (out.empty())
     out.push_back({"", "it needs one of several features, which are not known of that kernel", "", "", true});
+  return out;
+}
+
+namespace {
+
+using types::Kind;
+
+constexpr std::string_view kLocals = "locals";
+
+class ReadsFinder {
+ public:
+  ReadsFinder(std::shared_ptr<const syntax::Ast> ast, const check::Unit& unit, const types::Types& types,
+              ScriptReads& out)
+      : shared_ast_(std::move(ast)), ast_(*shared_ast_), unit_(unit), types_(types), out_(out) {}
+
+  ProbeReads find() {
+    const auto visit = [&](syntax::ExprId id) { add(id); };
+    check::walk(ast_, unit_.action->predicate, visit);
+    check::walk(ast_, unit_.action->body, visit);
+    return std::move(reads_);
+  }
+
+ private:
+  void add(syntax::ExprId id) {
+    const check::ExprFact& fact = unit_.fact(id);
+    if (is_in_value_.contains(id)) return;
+    if (fact.type.valid() && is_kept(id)) return add_value(id, fact.type);
+    if (fact.field != nullptr) (is_local(id) ? reads_.locals : reads_.fields).insert(fact.field->name);
+    if (const auto* call = ast_.get<syntax::Call>(id)) add_memory(fact, *call);
+    if (!fact.type.valid()) return;
+    const types::Type& type = types_[fact.type];
+    if (type.kind == Kind::kKernelStack) reads_.kernel_stack = true;
+    if (type.kind == Kind::kUserStack && fact.builtin != nullptr) reads_.user_stack = spec::name_of(*fact.builtin);
+    const bool is_symbol = type.kind == Kind::kKernelSymbol || type.kind == Kind::kUserSymbol;
+    if (is_symbol && ast_.get<syntax::Call>(id) != nullptr && is_of_event(id))
+      reads_.symbols.emplace(format(ast_, id), ReadExpression{fact.type, shared_ast_, id});
+    const auto* name = ast_.get<syntax::Name>(id);
+    if (name != nullptr && type.kind == Kind::kRecord && !bases_.contains(id))
+      (name->name == kLocals ? reads_.all_locals : reads_.all_arguments) = true;
+    if (const auto* access = ast_.get<syntax::Access>(id)) add_member(id, *access);
+  }
+
+  // What str() or buf() reads at an argument, also at one with a cast.
+  void add_memory(const check::ExprFact& fact, const syntax::Call& call) {
+    const bool is_text = fact.builtin != nullptr && fact.builtin->reads_text_at;
+    const bool is_buffer = fact.type.valid() && types_[fact.type].kind == Kind::kBuffer;
+    if (call.arguments.empty() || (!is_text && !is_buffer)) return;
+    syntax::ExprId address = call.arguments[0];
+    while (const auto* cast = ast_.get<syntax::Cast>(address)) address = cast->operand;
+    const spec::ContextField* field = unit_.fact(address).field;
+    if (field != nullptr && !is_local(address)) (is_text ? reads_.texts : reads_.buffers).insert(field->name);
+  }
+
+  bool is_local(syntax::ExprId id) const {
+    const auto* access = ast_.get<syntax::Access>(id);
+    const auto* base = access != nullptr ? ast_.get<syntax::Name>(access->base) : nullptr;
+    return base != nullptr && base->name == kLocals;
+  }
+
+  // Whether this is a value that recordings have only if it is asked for, or a member behind one.
+  bool is_kept(syntax::ExprId id) const {
+    if (const auto* access = ast_.get<syntax::Access>(id)) return is_kept(access->base);
+    const spec::Builtin* builtin = unit_.fact(id).builtin;
+    const auto* call = ast_.get<syntax::Call>(id);
+    if (builtin == nullptr || builtin->kept == spec::Kept::kNo || !is_of_event(id)) return false;
+    return builtin->kept == spec::Kept::kYes || (call != nullptr && !call->arguments.empty());
+  }
+
+  // Whether the expression has the same value wherever it is evaluated for one event.
+  bool is_of_event(syntax::ExprId root) const {
+    bool out = true;
+    const auto visit = [&](syntax::ExprId id) {
+      const check::ExprFact& fact = unit_.fact(id);
+      const auto* name = ast_.get<syntax::Name>(id);
+      const bool is_value = ast_.get<syntax::IntegerLiteral>(id) || ast_.get<syntax::StringLiteral>(id) ||
+                            ast_.get<syntax::BoolLiteral>(id) || ast_.get<syntax::Access>(id);
+      const bool is_call = ast_.get<syntax::Call>(id) != nullptr && fact.function < 0;
+      out &= is_value || is_call || (name != nullptr && !fact.replacement.valid());
+    };
+    check::walk(ast_, root, visit);
+    return out;
+  }
+
+  void add_value(syntax::ExprId id, types::TypeId type) {
+    reads_.values.emplace(format(ast_, id), ReadExpression{type, shared_ast_, id});
+    check::walk(ast_, id, [&](syntax::ExprId part) { is_in_value_.insert(part); });
+  }
+
+  void add_member(syntax::ExprId id, const syntax::Access& access) {
+    bases_.insert(access.base);
+    // A text behind the member is one pointer further.
+    out_.depth = std::max(out_.depth, pointers_in(id) + 1);
+    const types::TypeId holder = pointee(unit_.fact(access.base).type);
+    if (!holder.valid() || types_[holder].kind != Kind::kStruct) return;
+    const auto member = types::find_member(types_, holder, access.name);
+    if (!member) return;
+    out_.members.emplace(types_[holder].name, access.name);
+    uint32_t& bytes = out_.struct_bytes[types_[holder].name];
+    bytes = std::max(bytes, (member->offset_bits + 7) / 8 + types_[member->type].size_bytes);
+  }
+
+  types::TypeId pointee(types::TypeId type) const {
+    if (!type.valid() || types_[type].kind != Kind::kPointer) return type;
+    return types_[type].element;
+  }
+
+  // How many pointers a chain of members follows.
+  uint32_t pointers_in(syntax::ExprId id) const {
+    const auto* access = ast_.get<syntax::Access>(id);
+    if (access == nullptr) return 0;
+    const types::TypeId base = unit_.fact(access->base).type;
+    const bool is_pointer = base.valid() && types_[base].kind == Kind::kPointer;
+    return pointers_in(access->base) + (is_pointer ? 1 : 0);
+  }
+
+  const std::shared_ptr<const syntax::Ast> shared_ast_;
+  const syntax::Ast& ast_;
+  const check::Unit& unit_;
+  const types::Types& types_;
+  ScriptReads& out_;
+  ProbeReads reads_;
+  std::set<syntax::ExprId> bases_;        // of members
+  std::set<syntax::ExprId> is_in_value_;  // parts of reads_.values
+};
+
+void merge(ProbeReads& into, const ProbeReads& from) {
+  into.all_arguments |= from.all_arguments;
+  into.fields.insert(from.fields.begin(), from.fields.end());
+  into.texts.insert(from.texts.begin(), from.texts.end());
+  into.buffers.insert(from.buffers.begin(), from.buffers.end());
+  into.locals.insert(from.locals.begin(), from.locals.end());
+  into.all_locals |= from.all_locals;
+  into.values.insert(from.values.begin(), from.values.end());
+  into.symbols.insert(from.symbols.begin(), from.symbols.end());
+  into.kernel_stack |= from.kernel_stack;
+  if (into.user_stack.empty()) into.user_stack = from.user_stack;
+}
+
+// Attach points of probes that recordings have anyway are left out.
+void add_targets(const syntax::Action& action, const spec::Registry& registry, ScriptReads& out) {
+  for (const syntax::AttachPoint& point : action.attach_points) {
+    const spec::Provider* provider = registry.find_provider(point.provider.text);
+    if (provider == nullptr) continue;
+    out.has_timers |= provider->timer != spec::Timer::kNone;
+    if (provider->attach == nullptr || provider->timer == spec::Timer::kOnOneCpu) continue;
+    std::vector<std::string> target = {std::string(provider->name)};
+    for (const syntax::AttachPart& part : point.parts) target.push_back(part.text);
+    if (std::ranges::find(out.targets, target, &ScriptReads::Target::parts) == out.targets.end())
+      out.targets.push_back({std::move(target), point.span});
+  }
+}
+
+}  // namespace
+
+Status add_reads(const Options& options, Environment& environment, ScriptReads& out) {
+  const source::SourceId script = TRY(read_script(options, environment.sources));
+  check::CheckRequest request = environment.check_request();
+  syntax::Ast ast = parse_script(script, request);
+  const auto whole = std::make_shared<check::Checked>(check::check(std::move(ast), request));
+  const check::Checked& checked = *whole;
+  if (report(environment.diagnostics, environment.sources, options))
+    return fail(fmt::format("{} cannot be run, and so not be recorded for", options.file.value_or("the script")));
+  for (const syntax::Action& action : checked.ast.actions) add_targets(action, environment.registry, out);
+  for (const check::Unit& unit : checked.units) {
+    if (unit.action == nullptr) continue;
+    const std::shared_ptr<const syntax::Ast> tree(whole, &whole->ast);
+    const ProbeReads reads = ReadsFinder(tree, unit, environment.types, out).find();
+    out.has_locals |= reads.all_locals || !reads.locals.empty();
+    for (const program::ProbeId id : unit.probes) merge(out.probes[checked.probes[id].name], reads);
+  }
+  return {};
+}
+
+namespace {
+
+// The types of the arguments and of the result. "" if there is no pointer to a struct among the arguments: too many
+// functions have the same.
+std::string shape_of(const kernel::FunctionPrototype& function, const types::Types& types) {
+  std::string out = probes::c_spelling(types, function.result);
+  bool has_struct = false;
+  for (const types::Member& each : function.parameters) {
+    const types::Type& type = types[each.type];
+    has_struct |=
+        type.kind == types::Kind::kPointer && type.element && types[type.element].kind == types::Kind::kStruct;
+    out += "," + probes::c_spelling(types, each.type);
+  }
+  return has_struct ? out : "";
+}
+
+std::set<std::string> names_of(const std::vector<std::string>& listed) {
+  std::set<std::string> out;
+  for (const std::string& each : listed) out.insert(probes::split_module(each).name);
+  return out;
+}
+
+}  // namespace
+
+Result<Environment*> Elsewhere::environment(size_t index) {
+  auto& known = environments_[index];
+  if (!known) known = TRY(kernels_.environment(index, options_, host_));
+  return known.get();
+}
+
+std::string Elsewhere::with_same_arguments(const std::string& function, Environment& lacking, Environment& having) {
+  constexpr size_t kShortestWord = 4, kMostNames = 4;
+  const auto prototype = having.kernel->find_function(having.types, function, "vmlinux");
+  const std::string shape = prototype ? shape_of(*prototype, having.types) : "";
+  if (shape.empty()) return "";
+  const std::set<std::string> theirs = names_of(having.kernel->functions("*"));
+  std::set<std::string> found;
+  for (const std::string_view word : split(function, '_')) {
+    if (word.size() < kShortestWord) continue;
+    for (const auto& each : lacking.kernel->find_functions(&lacking.types, fmt::format("*{}*", word), "vmlinux"))
+      if (!theirs.contains(each.name) && shape_of(each, lacking.types) == shape)
+        found.insert(fmt::format("`{}`", each.name));
+  }
+  if (found.empty() || found.size() > kMostNames) return "";
+  return join(std::vector<std::string>(found.begin(), found.end()), ", ");
+}
+
+// The name of a snapshot is its release, which its author has chosen.
+std::string Elsewhere::inlined_into(const std::string& function, size_t lacking) {
+  constexpr size_t kMostNames = 8;
+  const std::string release = kernels_.release(lacking);
+  if (release.find('/') != release.npos) return "";
+  std::vector<std::string> paths = {fmt::format("/lib/modules/{}/build/vmlinux", release),
+                                    fmt::format("/boot/vmlinux-{}", release)};
+  for (const std::string& directory : options_.symbols.debug_directories) {
+    paths.push_back(fmt::format("{}/boot/vmlinux-{}", directory, release));
+    paths.push_back(fmt::format("{}/lib/modules/{}/vmlinux", directory, release));
+  }
+  for (const std::string& path : paths) {
+    const auto file = symbols::ElfFile::open(path, options_.symbols.debug_directories);
+    if (!file) continue;
+    const auto info = file->debug_info();
+    if (!info) continue;
+    std::set<std::string> callers;
+    for (const symbols::Statement& each : (*info)->inlined_copies(function))
+      if (!each.inlined_into.empty()) callers.insert(fmt::format("`{}`", each.inlined_into));
+    if (callers.empty()) continue;
+    const std::vector<std::string> names(callers.begin(), callers.end());
+    const size_t shown = std::min(names.size(), kMostNames);
+    return fmt::format("it is inlined into {}{}, says {}", join(std::span(names).first(shown), ", "),
+                       names.size() > shown ? fmt::format(" and {} others", names.size() - shown) : "", path);
+  }
+  return "";
+}
+
+Result<std::string> Elsewhere::tell(const std::string& function, size_t lacking) {
+  const std::string inlined = inlined_into(function, lacking);
+  const std::string others = TRY(tell_of_others(function, lacking));
+  return inlined + (inlined.empty() || others.empty() ? "" : "; ") + others;
+}
+
+Result<std::string> Elsewhere::tell_of_others(const std::string& function, size_t lacking) {
+  std::vector<std::string> names;
+  std::string prototype, alike;
+  for (size_t i = 0; i < kernels_.size(); ++i) {
+    if (i == lacking) continue;
+    Environment& having = *TRY(environment(i));
+    if (having.kernel->functions(function).empty()) continue;
+    names.push_back(kernels_.name(i));
+    if (prototype.empty()) prototype = having.kernel->c_prototype(function, "vmlinux").value_or("");
+    if (alike.empty()) alike = with_same_arguments(function, *TRY(environment(lacking)), having);
+  }
+  if (names.empty()) return "";
+  std::string out = fmt::format("{} {} it", join(names, ", "), names.size() == 1 ? "has" : "have");
+  if (!prototype.empty()) out += fmt::format(", as `{}`", prototype);
+  if (!alike.empty()) out += fmt::format("; with the same arguments, and only here: {}", alike);
   return out;
 }
 

@@ -1,4 +1,5 @@
-// Command: what espy can be asked to do. A command is one file in cli/commands and one line in commands/all.cc.
+// Command: what espy can be asked to do. Each command has a row in a file of cli/commands and a line in
+// all_commands.cc.
 #pragma once
 
 #include <cstdint>
@@ -56,7 +57,7 @@ struct Command {
   bool has_option() const { return option.short_name != 0 || !option.long_name.empty(); }
 };
 
-// In the order of --help; the first is the default. (cli/commands/all.cc)
+// In the order of --help; the first is the default. (cli/commands/all_commands.cc)
 std::span<const Command* const> commands();
 
 // The rows of options that every command accepts, with those that choose a command, in the order of --help.

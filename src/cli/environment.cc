@@ -16,18 +16,20 @@
 #include <cstring>
 
 #include "base/clock.h"
-#include "base/fd.h"
-#include "base/printable.h"
+#include "base/files.h"
 #include "base/strings.h"
 #include "base/untrusted_file.h"
+#include "builtins/all_builtins.h"
 #include "check/check.h"
 #include "cli/control_group.h"
-#include "cli/registry.h"
-#include "load/feature_cache.h"
+#include "load/find_features.h"
+#include "probes/all_probes.h"
 #include "syntax/parser.h"
-#include "tool/executable.h"
+#include "tool/tool.h"
 
 namespace espy::cli {
+
+spec::Registry make_registry() { return spec::Registry(builtins::all(), probes::all()); }
 
 namespace {
 

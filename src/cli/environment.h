@@ -1,4 +1,4 @@
-// What most commands need: the machine, the kernel, the registry, the texts of scripts and headers.
+// The registry of all builtins and probe types.
 #pragma once
 
 #include <cstdint>
@@ -20,6 +20,10 @@
 #include "types/type.h"
 
 namespace espy::cli {
+
+spec::Registry make_registry();
+
+// ---- What most commands need: the machine, the kernel, the registry, the texts of scripts and headers.
 
 struct Environment {
   spec::Registry registry;

@@ -10,12 +10,12 @@
 #include <new>
 #include <span>
 
-#include "base/out_of_memory.h"
-#include "base/raised_limits.h"
+#include "base/limits.h"
+#include "base/process.h"
 #include "cli/command.h"
 #include "cli/replay_host.h"
 #include "cli/tool_options.h"
-#include "tool/executable.h"
+#include "tool/tool.h"
 
 namespace {
 

@@ -7,10 +7,12 @@
 
 #include <algorithm>
 #include <charconv>
+#include <filesystem>
 
-#include "base/regex.h"
 #include "base/strings.h"
+#include "base/untrusted_file.h"
 #include "cli/command.h"
+#include "cli/tool_options.h"
 #include "serve/http_server.h"
 
 namespace espy::cli {
@@ -413,6 +415,305 @@ std::string help_row(std::string_view name, std::string_view doc) {
   const std::string left = fmt::format("  {:<{}}", name, kColumn);
   return name.size() < kColumn ? fmt::format("{}{}\n", left, doc)
                                : fmt::format("{}\n{:{}}{}\n", left, "", 2 + kColumn, doc);
+}
+
+// ---- From argv to Options.
+
+namespace {
+
+// A row that can be typed, and the command that it chooses; null: none.
+struct Typed {
+  const OptionRow* row = nullptr;
+  const Command* chosen = nullptr;
+};
+
+// Options come first, then the script or its file, then what belongs to the script.
+class Parser {
+ public:
+  explicit Parser(std::span<char* const> arguments) : arguments_(arguments) { choose_command(); }
+  Parser(std::shared_ptr<const tool::Tool> tool, std::span<char* const> arguments) : arguments_(arguments) {
+    options_.command = commands().front();
+    for (const OptionRow& row : tool_option_rows()) rows_.push_back({&row});
+    for (const Command* command : tool_commands()) rows_.push_back({&command->option, command});
+    options_.tool = std::move(tool);
+  }
+
+  Result<Options> parse() {
+    if (options_.tool) TRY_STATUS(take_built_in());
+    while (next_ < arguments_.size()) {
+      const std::string_view word = arguments_[next_++];
+      if (word == "--") {
+        TRY_STATUS(take_named());
+      } else if (word.starts_with("--")) {
+        TRY_STATUS(take_long(word));
+      } else if (word.size() > 1 && word[0] == '-' && !is_script_argument()) {
+        TRY_STATUS(take_short(word));
+      } else {
+        take_word(word);
+      }
+    }
+    return std::move(options_);
+  }
+
+ private:
+  // The first word may be a command; a script of that name is `./trace`.
+  void choose_command() {
+    options_.command = commands().front();
+    for (const OptionRow& row : option_rows()) rows_.push_back({&row});
+    for (const Command* command : commands())
+      if (command->has_option()) rows_.push_back({&command->option, command});
+    if (arguments_.empty()) return;
+    for (const Command* command : commands()) {
+      if (command->word.empty() || command->word != arguments_[0]) continue;
+      options_.command = by_word_ = command;
+      if (command->make_options != nullptr) options_.own = command->make_options();
+      std::vector<Typed> own;
+      for (const OptionRow& row : command->options) own.push_back({&row});
+      rows_.insert(rows_.begin(), own.begin(), own.end());
+      next_ = 1;
+    }
+  }
+
+  Typed find_short(char name) const {
+    for (const Typed& typed : rows_)
+      if (typed.row->short_name == name) return typed;
+    return {};
+  }
+
+  Typed find_long(std::string_view name) const {
+    for (const Typed& typed : rows_)
+      if (!typed.row->long_name.empty() && typed.row->long_name == name) return typed;
+    return {};
+  }
+
+  tl::unexpected<Error> unknown_option(std::string_view typed) const {
+    std::vector<std::string_view> names;
+    for (const Typed& known : rows_)
+      if (!known.row->long_name.empty()) names.push_back(known.row->long_name);
+    if (options_.tool)
+      for (const check::ScriptOption& own : options_.tool->options) names.push_back(own.name);
+    const std::string near = typed.starts_with("--") ? nearest(typed.substr(2), names) : "";
+    return fail(fmt::format("there is no option `{}`", typed), 0,
+                near.empty() ? (options_.tool ? "--help lists them" : "espy --help lists them")
+                             : fmt::format("did you mean `--{}`?", near));
+  }
+
+  bool has_script() const { return options_.tool || options_.program_text || options_.file; }
+  // "-1" behind a script is an argument of the script.
+  bool is_script_argument() const {
+    return has_script() && arguments_[next_ - 1][1] >= '0' && arguments_[next_ - 1][1] <= '9';
+  }
+
+  void take_word(std::string_view word, bool is_behind_dashes = false) {
+    if (is_behind_dashes && options_.command->takes_script_arguments) {
+      options_.config.positional.emplace_back(word);
+      return;
+    }
+    const bool is_pattern = options_.command->operands == Operands::kPattern;
+    if (by_word_ != nullptr) {
+      options_.names.emplace_back(word);
+    } else if (is_pattern && options_.argument.empty() && !has_script()) {
+      options_.argument = word;
+    } else if (!has_script()) {
+      options_.file = word;
+    } else {
+      options_.config.positional.emplace_back(word);
+    }
+  }
+
+  Result<std::string_view> argument_of(std::string_view option) {
+    if (next_ == arguments_.size()) return fail(fmt::format("{} needs an argument", option));
+    return std::string_view(arguments_[next_++]);
+  }
+
+  Status apply(const Typed& typed, std::string_view argument) {
+    if (typed.chosen != nullptr) options_.command = typed.chosen;
+    options_.typed.emplace_back(typed.row, argument);
+    return typed.row->set != nullptr ? typed.row->set(options_, argument) : Status();
+  }
+
+  Status take_long(std::string_view word) {
+    const size_t equals = word.find('=');
+    const std::string_view name = word.substr(2, equals == std::string_view::npos ? equals : equals - 2);
+    const Typed typed = find_long(name);
+    if (options_.tool) {
+      const auto& own = options_.tool->options;
+      const auto option = std::ranges::find(own, name, &check::ScriptOption::name);
+      if (option != own.end()) return take_script_option(*option, word);
+      // The script is checked for the kernel that runs, and finds its options then.
+      if (typed.row == nullptr && !options_.tool->knows_all_options) return take_named(word);
+    }
+    if (typed.row == nullptr) return unknown_option(word.substr(0, equals));
+    if (typed.row->argument.empty()) {
+      if (equals != std::string_view::npos) return fail(fmt::format("--{} takes no argument", typed.row->long_name));
+      return apply(typed, {});
+    }
+    if (equals != std::string_view::npos) return apply(typed, word.substr(equals + 1));
+    if (typed.row->is_argument_optional) return apply(typed, {});
+    return apply(typed, TRY(argument_of(word)));
+  }
+
+  Status take_short(std::string_view word) {
+    for (size_t i = 1; i < word.size(); ++i) {
+      const Typed typed = find_short(word[i]);
+      if (typed.row == nullptr) return unknown_option(fmt::format("-{}", word[i]));
+      const bool may_take_next = typed.row->accepts != nullptr && word.size() == 2 && next_ < arguments_.size();
+      if (may_take_next && typed.row->accepts(arguments_[next_])) return apply(typed, arguments_[next_++]);
+      if (typed.row->argument.empty()) {
+        TRY_STATUS(apply(typed, {}));
+        continue;
+      }
+      const std::string_view rest = word.substr(i + 1);
+      if (!rest.empty()) return apply(typed, rest);
+      return apply(typed, TRY(argument_of(word)));
+    }
+    return {};
+  }
+
+  // The options of espy that the tool was built with: --name, --name=argument.
+  Status take_built_in() {
+    for (const std::string_view word : options_.tool->arguments) {
+      const auto parts = split(word, '=');
+      const Typed typed = parts[0].starts_with("--") ? find_long(parts[0].substr(2)) : Typed();
+      if (typed.row == nullptr) return unknown_option(word);
+      TRY_STATUS(apply(typed, parts.size() > 1 ? word.substr(parts[0].size() + 1) : std::string_view()));
+    }
+    return {};
+  }
+
+  // --name=VALUE, --name VALUE; of a switch --name alone, or --name=false.
+  Status take_script_option(const check::ScriptOption& option, std::string_view word) {
+    if (word.find('=') != std::string_view::npos || option.is_switch()) return take_named(word);
+    options_.config.named.emplace_back(option.name, TRY(argument_of(word)));
+    return {};
+  }
+
+  // --name, or --name=value.
+  Status take_named(std::string_view word) {
+    const size_t equals = word.find('=');
+    const std::string name(word.substr(2, equals == std::string_view::npos ? equals : equals - 2));
+    options_.config.named.emplace_back(name, equals == std::string_view::npos ? "true" : word.substr(equals + 1));
+    return {};
+  }
+
+  // Behind `--`: options of the script, and plain words as positional arguments.
+  Status take_named() {
+    while (next_ < arguments_.size()) {
+      const std::string_view word = arguments_[next_++];
+      if (word.starts_with("--")) {
+        TRY_STATUS(take_named(word));
+      } else {
+        take_word(word, true);
+      }
+    }
+    return {};
+  }
+
+  std::span<char* const> arguments_;
+  size_t next_ = 0;
+  const Command* by_word_ = nullptr;
+  std::vector<Typed> rows_;
+  Options options_;
+};
+
+bool is_one_file(const std::string& one, const std::string& other) {
+  const auto first = identity_of(one), second = identity_of(other);
+  if (first && second) return first->device == second->device && first->inode == second->inode;
+  if (first || second) return false;
+  std::error_code failed;
+  const auto path = std::filesystem::weakly_canonical(one, failed);
+  return !failed && path == std::filesystem::weakly_canonical(other, failed);
+}
+
+}  // namespace
+
+Status check_script_is_kept(std::string_view option, const std::string& file, const std::string& script) {
+  if (script == "-" || !is_one_file(file, script)) return {};
+  return fail(fmt::format("{} {} would overwrite the script", option, file), 0,
+              fmt::format("name another file with {}", option));
+}
+
+namespace {
+
+// `name`: a file, or the name of a ring of files.
+bool is_of_recording(const std::string& file, const std::string& name) {
+  if (is_one_file(file, name)) return true;
+  return std::ranges::any_of(recording::find_ring_files(name),
+                             [&](const recording::RingFile& each) { return is_one_file(file, each.path); });
+}
+
+// -o empties its file before anything is read.
+Status check_output(const Options& options) {
+  if (!options.output_file) return {};
+  const std::string& file = *options.output_file;
+  if (std::ranges::any_of(options.recordings, [&](const std::string& name) { return is_of_recording(file, name); }))
+    return fail(fmt::format("-o {} would overwrite the recording that -i reads", file), 0, "name another file with -o");
+  if (options.record_file && is_of_recording(file, *options.record_file))
+    return fail(fmt::format("-o {} would overwrite the recording that --record writes", file), 0,
+                "name another file with -o");
+  return options.file ? check_script_is_kept("-o", file, *options.file) : Status();
+}
+
+Status check_recordings(const Options& options) {
+  const bool has_part = options.from_ns > 0 || options.to_ns < UINT64_MAX;
+  if (has_part && options.recordings.empty() && !options.record_file)
+    return fail("--from and --to choose a part of a recording, and there is none", 0, "-i FILE");
+  const bool has_cost = options.shows_cost || options.session.budget_cpus > 0 || options.session.checks_cost;
+  if (has_cost && !options.recordings.empty())
+    return fail("-i runs nothing in the kernel: --cost, --budget and --check-cost have no meaning there");
+  if (options.record_file && options.file)
+    TRY_STATUS(check_script_is_kept("--record", *options.record_file, *options.file));
+  return check_output(options);
+}
+
+Status check_combination(const Options& options) {
+  if (options.config.pid && options.child_command) return fail("-p and -c cannot be used together");
+  if (options.config.follows && !options.config.pid && !options.child_command)
+    return fail("--follow needs a process to follow", 0, "-p PID, or -c COMMAND");
+  if (options.watch_interval_ns > 0 && options.format != "text")
+    return fail(fmt::format("--watch shows text: not with -f {}", options.format), 0,
+                "--listen serves a page and metrics while a run goes on");
+  if (!options.cgroup.empty() && !options.container.empty())
+    return fail("--cgroup and --container cannot be used together");
+  const bool has_group = !options.cgroup.empty() || !options.container.empty();
+  if (has_group && options.child_command)
+    return fail("-c cannot be used with --cgroup or --container", 0,
+                "the command would run in the group of espy: start it in the other one yourself");
+  if (!options.user.empty() && (options.config.runs_tests || options.config.runs_benchmarks))
+    return fail("--user cannot be used with --test or --bench");
+  TRY_STATUS(check_recordings(options));
+  const Operands operands = options.command->operands;
+  const bool replaces_names = options.own && options.own->replaces_names();
+  if (operands == Operands::kNames && options.names.empty() && !replaces_names)
+    return fail("there is nothing to look at", 0,
+                options.command->usage.empty() ? "" : fmt::format("espy {}", options.command->usage.front()));
+  if (operands == Operands::kScript && !options.tool && !options.program_text && !options.file)
+    return fail("there is no program to run", 0, "espy -e 'begin { printf(\"hello\\n\"); }', or espy FILE");
+  return {};
+}
+
+}  // namespace
+
+Result<uint64_t> parse_count(std::string_view option, std::string_view text) {
+  const auto count = parse_int(text);
+  if (!count || *count <= 0) return fail(fmt::format("{} takes a number from 1 on, not `{}`", option, text));
+  return static_cast<uint64_t>(*count);
+}
+
+Result<Options> parse_options(std::span<char* const> arguments) {
+  Options options = TRY(Parser(arguments).parse());
+  // The words before -e are positional arguments as well.
+  if (options.program_text && options.file) {
+    options.config.positional.insert(options.config.positional.begin(), *std::exchange(options.file, {}));
+  }
+  TRY_STATUS(check_combination(options));
+  return options;
+}
+
+Result<Options> parse_tool_options(std::shared_ptr<const tool::Tool> tool, std::span<char* const> arguments) {
+  Options options = TRY(Parser(std::move(tool), arguments).parse());
+  TRY_STATUS(check_combination(options));
+  return options;
 }
 
 }  // namespace espy::cli

@@ -16,7 +16,7 @@
 #include "base/result.h"
 #include "base/strings.h"
 #include "output/sink.h"
-#include "recording/file_ring.h"
+#include "recording/writer.h"
 #include "runtime/session.h"
 #include "source/diagnostic.h"
 #include "spec/config.h"

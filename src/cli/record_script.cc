@@ -13,11 +13,11 @@
 #include <tuple>
 #include <utility>
 
-#include "cli/attach_text.h"
-#include "cli/bind_probes.h"
-#include "kernel/described_types.h"
+#include "cli/run_script.h"
+#include "cli/trace_target.h"
+#include "kernel/described_kernel.h"
 #include "syntax/build.h"
-#include "syntax/format.h"
+#include "syntax/format_script.h"
 
 namespace espy::cli {
 

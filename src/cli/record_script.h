@@ -8,9 +8,9 @@
 #include <string_view>
 #include <vector>
 
+#include "cli/check_script.h"
 #include "cli/environment.h"
 #include "cli/run_script.h"
-#include "cli/script_reads.h"
 #include "recording/recording.h"
 
 namespace espy::cli {

@@ -13,10 +13,10 @@
 #include <utility>
 #include <vector>
 
+#include "cli/command.h"
 #include "cli/record_script.h"
-#include "recording/file_ring.h"
 #include "recording/writer.h"
-#include "runtime/record_tap.h"
+#include "runtime/event_dispatcher.h"
 
 namespace espy::cli {
 
@@ -109,5 +109,40 @@ class Recorder final : public runtime::RecordTap {
   bool is_finished_ = false;
   Status status_;
 };
+
+// ---- From a RecordScript to the recording of its events.
+
+// Where a recording goes, and what it says of itself.
+struct RecordPlan {
+  std::string path;
+  std::string command;  // the command line
+  recording::RingLimits ring;
+  // Another process reads the file while it is written; null: none does.
+  struct Reader {
+    bool needs_time = false;           // also where there are no events
+    std::function<Status()> on_ready;  // the probes are attached; the command of -c has not begun
+    std::function<void()> on_written;
+  };
+  const Reader* reader = nullptr;
+};
+
+// Returns the options of a run of the script, which prints nothing: messages go to standard error.
+Options options_of_recorder(const Options& options);
+
+// Says on standard error what of the events the recording will not have.
+void show_warnings(const RecordScript& script);
+
+// Runs the script until it ends, and shows a summary. Returns the exit status; has printed all errors.
+int run_recorder(const Options& options, const Host& host, Environment& environment, const RecordWishes& wishes,
+                 RecordScript script, const RecordPlan& plan);
+
+// ---- --record: a run that shows what its script prints, and records what the script reads.
+//
+// Two processes share the work. One records the events, as `espy record --for SCRIPT` does; the other one runs the
+// script over the recording while it is written, as `espy -i FILE` does afterwards. So both print the same, losses
+// included, and a traced process pays for the recording alone.
+
+// Requires options.record_file. Returns the exit status; has printed all errors.
+int run_recorded(const Options& options, const Host& host);
 
 }  // namespace espy::cli

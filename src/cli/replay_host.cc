@@ -9,7 +9,7 @@
 #include <utility>
 
 #include "base/end_request.h"
-#include "base/printable.h"
+#include "base/strings.h"
 #include "kernel/described_kernel.h"
 #include "recording/reader.h"
 #include "replay/player.h"

@@ -4,7 +4,9 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
+#include <linux/capability.h>
 #include <signal.h>
+#include <sys/prctl.h>
 #include <sys/utsname.h>
 #include <unistd.h>
 
@@ -17,27 +19,22 @@
 #include <set>
 #include <utility>
 
-#include "base/fd.h"
-#include "base/output_file.h"
-#include "base/printable.h"
+#include "base/files.h"
 #include "base/progress.h"
 #include "base/strings.h"
 #include "bpf/disassemble.h"
 #include "check/check.h"
 #include "check/check_passes.h"
-#include "cli/dump.h"
 #include "cli/environment.h"
-#include "cli/give_up_rights.h"
-#include "cli/live_server.h"
-#include "cli/open_watch.h"
+#include "cli/live_views.h"
 #include "cli/tool_options.h"
 #include "compile/compile.h"
 #include "ir/ir.h"
-#include "ir/text.h"
+#include "ir/ir_text.h"
 #include "runtime/child.h"
-#include "runtime/identity.h"
 #include "runtime/session.h"
-#include "syntax/format.h"
+#include "syntax/format_script.h"
+#include "syntax/lexer.h"
 #include "syntax/parser.h"
 
 namespace espy::cli {
@@ -516,6 +513,112 @@ int run_script(const Options& options, Environment& environment, const PrepareSe
 
 int run_script(BuiltScript script, const Options& options, Environment& environment, const PrepareSession& prepare) {
   return run(options, environment, prepare, &script);
+}
+
+std::vector<spec::BoundProbe> bind_probes(Environment& environment, const spec::Config& config,
+                                          const spec::Provider& provider, const std::vector<std::string>& parts,
+                                          bool has_types, source::Diagnostics& diagnostics, bool uses_locals) {
+  const syntax::AttachPoint point;
+  spec::BindRequest request{.point = point,
+                            .parts = parts,
+                            .kernel = *environment.kernel,
+                            .types = environment.types,
+                            .symbols = &environment.symbols,
+                            .config = config,
+                            .diagnostics = diagnostics,
+                            .missing = diagnostics,
+                            .uses_args = has_types,
+                            .uses_context = true,
+                            .uses_locals = uses_locals,
+                            .uses_retval = has_types,
+                            .provider = &provider};
+  return provider.bind(request);
+}
+
+bool is_about_returns(const source::Diagnostic& diagnostic) {
+  return diagnostic.id == "returns-not-seen" || diagnostic.id == "stops-exceptions";
+}
+
+spec::ProbeContext context_of(Environment& environment, const spec::Provider& provider, const spec::BoundProbe& bound,
+                              bool has_types, bool uses_locals) {
+  spec::ContextRequest request{.probes = std::span(&bound.probe, 1),
+                               .share = bound.share,
+                               .kernel = *environment.kernel,
+                               .types = environment.types,
+                               .uses_args = has_types,
+                               .symbols = &environment.symbols,
+                               .uses_locals = uses_locals,
+                               .uses_retval = has_types,
+                               .provider = &provider};
+  return provider.context(request);
+}
+
+std::string dump_tokens(const source::Sources& sources, source::SourceId script) {
+  const std::string_view text = sources[script].text;
+  syntax::Lexer lexer(text);
+  std::string out;
+  for (syntax::Token token = lexer.next(); token.kind != syntax::TokenKind::kEnd; token = lexer.next()) {
+    const source::LineColumn place = sources.line_column(script, token.begin);
+    out +=
+        fmt::format("{}:{} {}\n", place.line, place.column, escape(text.substr(token.begin, token.end - token.begin)));
+  }
+  return out;
+}
+
+std::string dump_types(const check::Checked& checked, const types::Types& types) {
+  const auto name = [&](types::TypeId type) { return type ? types::to_string(types, type) : "?"; };
+  std::string out;
+  for (const check::CheckedMap& map : checked.maps)
+    out += fmt::format("{} key={} value={}\n", map.name, name(map.key), name(map.value));
+  for (const check::Unit& unit : checked.units) {
+    out += unit.function != nullptr ? fmt::format("fn {}\n", unit.function->name) : "action\n";
+    for (const program::ProbeId id : unit.probes)
+      out += fmt::format("  probe {}\n", printable_line(checked.probes[id].name));
+    for (const spec::ContextField& field : unit.context.args)
+      out += fmt::format("  args.{} {}\n", field.name, name(field.type));
+    for (const spec::ContextField& field : unit.context.locals)
+      out += fmt::format("  locals.{} {}\n", field.name, name(field.type));
+    for (const check::Variable& variable : unit.variables)
+      out += fmt::format("  {} {}\n", variable.name, name(variable.type));
+  }
+  return out;
+}
+
+std::string dump_events(const program::Program& program, const types::Types& types) {
+  std::string out;
+  for (const program::EventId id : program.events.ids()) {
+    const program::EventSchema& schema = program.events[id];
+    out += fmt::format("{} {} {} bytes", id.index, schema.builtin, schema.size_bytes);
+    for (const program::EventField& field : schema.fields)
+      out += fmt::format(", {} at {}{}", types::to_string(types, field.type), field.offset_bytes,
+                         field.is_in_tail ? " in the tail" : "");
+    out += '\n';
+  }
+  return out;
+}
+
+namespace {
+
+constexpr uint64_t kBpf = uint64_t{1} << CAP_BPF;
+
+}  // namespace
+
+Status give_up_rights(const runtime::Identity& user, const std::vector<std::string_view>& used, Environment& e) {
+  if (std::ranges::find(used, "CAP_SYSLOG") != used.end())
+    while (e.symbols.read_kernel_ahead()) {
+    }
+  const auto fail_with = [&](int code) {
+    return fail_errno(fmt::format("cannot become the user {}", user.name), code,
+                      "--user needs root, or CAP_SETUID and CAP_SETGID");
+  };
+  if (::prctl(PR_SET_KEEPCAPS, 1, 0, 0, 0) != 0) return fail_with(errno);
+  if (const int code = runtime::become(user); code != 0) return fail_with(code);
+  // The effective capabilities have gone with the ids.
+  const bool keeps_bpf = e.machine->refuses_maps();
+  if (const int code = runtime::drop_capabilities(keeps_bpf ? kBpf : 0); code != 0) return fail_with(code);
+  if (keeps_bpf)
+    std::fputs("WARNING: espy keeps CAP_BPF, without which this kernel does not let it read maps\n", stderr);
+  return {};
 }
 
 }  // namespace espy::cli

@@ -5,7 +5,7 @@
 #include <algorithm>
 
 #include "base/untrusted_file.h"
-#include "tool/executable.h"
+#include "tool/tool.h"
 
 namespace espy::cli {
 

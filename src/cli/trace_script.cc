@@ -12,7 +12,6 @@
 
 #include "base/strings.h"
 #include "check/walk.h"
-#include "cli/trace_probes.h"
 #include "cli/trace_target.h"
 #include "symbols/demangle.h"
 #include "syntax/build.h"
@@ -660,6 +659,28 @@ Result<TraceScript> write_trace_script(std::span<const std::string> targets, con
     TRY_STATUS(writer.add(target, TRY(find_trace_probes(target, names_return, environment))));
   }
   return writer.finish();
+}
+
+namespace {
+
+std::string argument_hint(const TraceScript::Part& part, std::string_view wrong) {
+  const std::vector<std::string_view> known(part.arguments.begin(), part.arguments.end());
+  const std::string near = nearest(wrong, known);
+  if (!near.empty()) return fmt::format("did you mean `{}`?", near);
+  if (known.empty()) return "the names of its arguments are not known";
+  return fmt::format("its arguments are {}", join(part.arguments, ", "));
+}
+
+}  // namespace
+
+source::Diagnostic at_target(source::Diagnostic diagnostic, const TraceScript& script, const source::Sources& sources) {
+  for (const TraceScript::Part& part : script.parts) {
+    if (std::ranges::find(part.typed, diagnostic.span.source) == part.typed.end()) continue;
+    diagnostic.notes.clear();  // they are about other places of the script
+    if (diagnostic.id == "unknown-name") diagnostic.hint = argument_hint(part, sources.text(diagnostic.span));
+    break;
+  }
+  return diagnostic;
 }
 
 }  // namespace espy::cli

@@ -10,6 +10,7 @@
 #include "cli/options.h"
 #include "cli/run_script.h"
 #include "cli/trace_target.h"
+#include "source/diagnostic.h"
 
 namespace espy::cli {
 
@@ -43,5 +44,11 @@ struct TraceScript {
 // wrong with the syntax of that.
 Result<TraceScript> write_trace_script(std::span<const std::string> targets, const TraceOptions& options,
                                        Environment& environment);
+
+// ---- Errors in the script of `espy trace`.
+
+// The diagnostic as it is shown, which is about what the user typed. One about an unknown name gets the names that
+// there are.
+source::Diagnostic at_target(source::Diagnostic diagnostic, const TraceScript& script, const source::Sources& sources);
 
 }  // namespace espy::cli

@@ -1,15 +1,63 @@
 #include "cli/trace_target.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <cctype>
+#include <map>
+#include <tuple>
+#include <utility>
 
 #include "base/strings.h"
-#include "cli/attach_text.h"
+#include "cli/run_script.h"
+#include "probes/probe_support.h"
+#include "symbols/debug_info.h"
+#include "symbols/demangle.h"
+#include "syntax/build.h"
+#include "syntax/format_script.h"
 #include "syntax/lexer.h"
 
 namespace espy::cli {
+
+size_t find_unquoted(std::string_view text, char wanted, size_t from) {
+  bool is_quoted = false;
+  for (size_t i = from; i < text.size(); ++i) {
+    if (is_quoted && text[i] == '\\') {
+      ++i;
+    } else if (text[i] == '"') {
+      is_quoted = !is_quoted;
+    } else if (!is_quoted && text[i] == wanted) {
+      return i;
+    }
+  }
+  return std::string_view::npos;
+}
+
+std::vector<std::string> split_unquoted(std::string_view text, char separator) {
+  std::vector<std::string> out;
+  size_t begin = 0;
+  for (size_t at = find_unquoted(text, separator); at != text.npos; at = find_unquoted(text, separator, begin)) {
+    out.emplace_back(text.substr(begin, at - begin));
+    begin = at + 1;
+  }
+  out.emplace_back(text.substr(begin));
+  return out;
+}
+
+std::vector<std::string> split_attach_point(std::string_view text) {
+  std::vector<std::string> out = split_unquoted(text, ':');
+  for (std::string& part : out) {
+    std::string plain;
+    for (size_t i = 0; i < part.size(); ++i) {
+      if (part[i] == '"') continue;
+      if (part[i] == '\\' && i + 1 < part.size() && part[i + 1] == '"') ++i;
+      plain += part[i];
+    }
+    part = std::move(plain);
+  }
+  return out;
+}
 
 namespace {
 
@@ -126,6 +174,321 @@ std::string with_result(std::string_view expression) {
     if (begins && (end == expression.size() || !is_word(expression[end]))) out.replace(i, kReturn.size(), kResult);
   });
   return out;
+}
+
+// ---- The provider of a target's probe decides what can be shown: it binds the attach point, and its context names the
+// arguments and their types. Functions of the kernel are traced by trampolines, or by kprobes with the types of BTF.
+
+namespace {
+
+class Finder {
+ public:
+  Finder(bool names_return, Environment& environment)
+      : names_return_(names_return), e_(environment), config_(environment.config) {
+    config_.cpp_demangle = false;  // functions are shown without their parameters, which the symbol tells apart
+  }
+
+  Result<std::vector<TraceProbes>> find(const TraceTarget& target) {
+    const std::vector<std::string> parts = split_attach_point(target.place);
+    if (const spec::Provider* provider = e_.registry.find_provider(parts[0]); provider && parts.size() > 1)
+      return from_provider(*provider, {parts.begin() + 1, parts.end()});
+    if (parts.size() == 1) return kernel_function(parts[0], "");
+    const bool is_path = parts[0].find('/') != std::string::npos;
+    if (!is_path && parts.size() == 2 && !e_.kernel->tracepoints(parts[0], parts[1]).empty())
+      return from_provider(*e_.registry.find_provider("tracepoint"), parts);
+    if (!is_path && parts.size() == 2 && e_.kernel->c_prototype(parts[1], parts[0]))
+      return kernel_function(parts[1], parts[0]);
+    return from_provider(*e_.registry.find_provider("uprobe"), parts);
+  }
+
+ private:
+  // ---- The kernel's functions: by trampolines, or by kprobes with the types that BTF has for them
+  Result<std::vector<TraceProbes>> kernel_function(const std::string& name, const std::string& module) {
+    const bool is_wildcard = has_wildcard(name);
+    const std::vector<std::string> place = module.empty() ? std::vector{name} : std::vector{module, name};
+    if (is_wildcard) {
+      const bool by_kprobe = e_.kernel->has(kernel::Feature::kKprobe);
+      return std::vector{TraceProbes{.entry = typed_place(by_kprobe ? "kprobe" : "fentry", place),
+                                     .leave = typed_place(by_kprobe ? "kretprobe" : "fexit", place)}};
+    }
+    const auto prototype = e_.kernel->find_function(e_.types, name, module);
+    const std::vector<std::string> listed = e_.kernel->functions(name);
+    const bool is_traced = !listed.empty();
+    // A trampoline attaches to one of several functions that have the name.
+    const bool is_shared = listed.size() > 1 && e_.kernel->has(kernel::Feature::kKprobe);
+    if (!prototype && !is_traced && !e_.kernel->symbol_address(name)) return unknown_function(name);
+    const bool by_trampoline = prototype && !is_shared && e_.kernel->has(kernel::Feature::kFentry) &&
+                               !e_.kernel->find_functions(nullptr, name, prototype->module).empty();
+    if (by_trampoline) return from_provider(*e_.registry.find_provider("fentry"), {prototype->module, name});
+    TraceProbes out{.entry = typed_place("kprobe", place),
+                    .leave = typed_place("kretprobe", place),
+                    .name = name,
+                    .function = name};
+    if (prototype) add_typed_words(out, *prototype);
+    return std::vector{std::move(out)};
+  }
+
+  void add_typed_words(TraceProbes& out, const kernel::FunctionPrototype& prototype) {
+    const size_t in_registers = e_.kernel->arch().argument_offsets.size();
+    size_t index = 0;
+    for (const types::Member& parameter : prototype.parameters) {
+      if (index == in_registers || e_.types[parameter.type].size_bytes > 8) break;  // what follows lies elsewhere
+      const types::TypeId type = is_nameable(parameter.type) ? parameter.type : types::TypeId{};
+      out.arguments.push_back({parameter.name, {fmt::format("arg{}", index++), "", type}, type});
+    }
+    if (e_.types[prototype.result].kind != types::Kind::kVoid)
+      out.result = {"retval", "", is_nameable(prototype.result) ? prototype.result : types::TypeId{}};
+    out.prototype = e_.kernel->c_prototype(prototype.name, prototype.module).value_or("");
+  }
+
+  // Whether a cast can be written: numbers, and pointers to what has a name.
+  bool is_nameable(types::TypeId type) {
+    const types::Type& it = e_.types[type];
+    if (it.kind == types::Kind::kPointer) {
+      const types::Type& element = e_.types[it.element];
+      return element.kind == types::Kind::kInt || (element.kind == types::Kind::kStruct && !element.name.empty());
+    }
+    return it.kind == types::Kind::kInt || (it.kind == types::Kind::kEnum && !it.name.empty());
+  }
+
+  tl::unexpected<Error> unknown_function(const std::string& name) {
+    const std::vector<std::string> known = e_.kernel->functions("*");
+    const std::vector<std::string_view> candidates(known.begin(), known.end());
+    const std::string near = nearest(name, candidates);
+    return fail(fmt::format("the kernel has no function `{}`", name), 0,
+                near.empty() ? "a function of a program is written FILE:FUNCTION, a tracepoint t:CATEGORY:EVENT"
+                             : fmt::format("did you mean `{}`?", near));
+  }
+
+  // ---- All other probes
+  Result<std::vector<TraceProbes>> from_provider(const spec::Provider& provider,
+                                                 const std::vector<std::string>& parts) {
+    TraceProbes out{.entry = typed_place(provider.name, parts)};
+    source::Diagnostics diagnostics;
+    bool has_types = true;  // a program may have no debug information
+    std::vector<spec::BoundProbe> bound = bind(provider, parts, has_types, diagnostics);
+    if (bound.empty()) {
+      source::Diagnostics ignored;
+      has_types = false;
+      bound = bind(provider, parts, has_types, ignored);
+    }
+    if (bound.empty()) return nothing_there(format(out.entry.points.front()), diagnostics);
+    const std::string& function = bound[0].probe.function;
+    const auto is_other = [&](const spec::BoundProbe& each) { return each.probe.function != function; };
+    const bool is_wildcard = has_wildcard(parts.back()) || std::ranges::any_of(bound, is_other);
+    if (is_wildcard && provider.find_type != nullptr && provider.return_provider != nullptr)
+      if (auto groups = by_signature(provider, parts); !groups.empty()) return groups;
+    if (!is_wildcard) {
+      // As `func` will be: probes are bound with the names that the configuration asks for.
+      out.function = provider.find_type != nullptr && e_.config.cpp_demangle ? symbols::demangle(function) : function;
+      out.name = function.empty() ? parts.back() : symbols::demangle(function, symbols::DemangleStyle::kName);
+    }
+    const spec::ProbeContext context = context_of(provider, bound[0], has_types);
+    if (context.boundary == spec::CallBoundary::kEntry) add_return(out, bound[0], parts, has_types);
+    if (is_wildcard) {
+      out.result = {};
+      return std::vector{std::move(out)};
+    }
+    add_arguments(out, context);
+    const bool is_of_kernel = context.pointers == types::AddressSpace::kKernel;
+    if (context.args.empty() && !out.leave.points.empty() && is_of_kernel)
+      if (const auto prototype = e_.kernel->find_function(e_.types, function)) add_typed_words(out, *prototype);
+    const bool has_operands = context.args.empty() && context.boundary == spec::CallBoundary::kNone;
+    for (const spec::ContextField& field : context.arguments)
+      if (has_operands) out.arguments.push_back({field.name, {field.name}, field.type});
+    out.prototype = e_.kernel->c_prototype(function, bound[0].probe.target).value_or("");
+    return std::vector{std::move(out)};
+  }
+
+  // Of arguments with one name, `args` has the first; a file can give several that name.
+  static void add_arguments(TraceProbes& out, const spec::ProbeContext& context) {
+    for (const spec::ContextField& field : context.args) {
+      const bool is_hidden = std::ranges::find(out.arguments, field.name, &TraceArgument::name) != out.arguments.end();
+      if (is_hidden || field.name.empty())
+        out.hidden.insert(field.name);
+      else
+        out.arguments.push_back({field.name, {"args", field.name}, field.type, field.unreadable.empty()});
+    }
+  }
+
+  // The action sets the spans later.
+  static syntax::AttachPoint attach_point(std::string_view provider, const std::vector<std::string>& parts) {
+    syntax::Ast none;
+    return syntax::Build{none, {}}.attach_point(provider, parts);
+  }
+
+  static TracePlace typed_place(std::string_view provider, const std::vector<std::string>& parts) {
+    return {.points = {attach_point(provider, parts)}, .typed = {}, .plain = {}};
+  }
+
+  // ---- Functions of programs that a wildcard matches
+
+  // By file, name and address: a file may have several functions of one name.
+  using Function = std::tuple<std::string, std::string, uint64_t>;
+  static Function function_of(const spec::BoundProbe& bound) {
+    return {bound.probe.target, bound.probe.function, bound.probe.address};
+  }
+
+  // Functions with the same arguments and result share an action. None if there are too many kinds of functions.
+  std::vector<TraceProbes> by_signature(const spec::Provider& provider, const std::vector<std::string>& parts) {
+    constexpr size_t kMostSignatures = 64;
+    source::Diagnostics ignored;
+    source::Diagnostics of_returns;
+    const auto bind_all = [&](const spec::Provider& row, bool has_types) {
+      return bind_probes(e_, e_.config, row, parts, has_types, &row == &provider ? ignored : of_returns);
+    };
+    const spec::Provider& returns = *provider.return_provider;
+    std::map<Function, spec::BoundProbe> entries;  // those with debug information that have arguments
+    for (spec::BoundProbe& each : bind_all(provider, true)) entries.try_emplace(function_of(each), std::move(each));
+    Leaves leaves;
+    for (spec::BoundProbe& each : bind_all(returns, true))
+      leaves.emplace(std::pair(each.probe.target, each.probe.function), std::move(each));
+    // Functions whose result cannot be read return nevertheless.
+    for (spec::BoundProbe& each : bind_all(returns, false))
+      if (leaves_at(each, leaves) == leaves.end())
+        leaves.emplace(std::pair(each.probe.target, each.probe.function), std::move(each));
+    std::map<std::string, TraceProbes> groups;
+    for (const spec::BoundProbe& plain : bind_all(provider, false)) {
+      const auto entry = entries.find(function_of(plain));
+      std::vector<spec::BoundProbe> leave = leaves_of(plain, leaves);
+      const bool leaves_out = std::ranges::any_of(leave, [&](const auto& each) { return is_unsafe(each); });
+      if (leaves_out) leave.clear();
+      TraceProbes one;
+      if (entry != entries.end()) add_arguments(one, context_of(provider, entry->second, true));
+      if (!leave.empty()) add_result(one, returns, leave.front(), true);
+      if (!leave.empty()) one.has_frames = have_frames(returns, leave, true);
+      TraceProbes& group = groups.try_emplace(signature(one, !leave.empty()), one).first->second;
+      if (group.why_no_result.empty()) group.why_no_result = one.why_no_result;
+      if (groups.size() > kMostSignatures) return {};
+      if (leaves_out) group.unsafe.push_back(plain.probe.function);
+      append(group.entry, plain, entry != entries.end() ? entry->second : plain);
+      for (const spec::BoundProbe& each : leave) append(group.leave, each, each);
+    }
+    for (const source::Diagnostic& each : of_returns.all())
+      if (is_about_returns(each) && (names_return_ || each.id != "stops-exceptions")) e_.diagnostics.add(each);
+    std::vector<TraceProbes> out;
+    for (auto& [key, group] : groups) out.push_back(std::move(group));
+    return out;
+  }
+
+  using Leaves = std::multimap<std::pair<std::string, std::string>, spec::BoundProbe>;
+
+  static Leaves::iterator leaves_at(const spec::BoundProbe& bound, Leaves& leaves) {
+    const auto [begin, end] = leaves.equal_range(std::pair(bound.probe.target, bound.probe.function));
+    const auto same =
+        std::find_if(begin, end, [&](const auto& each) { return each.second.probe.address == bound.probe.address; });
+    return same == end ? leaves.end() : same;
+  }
+
+  // Takes the probes of its returns out of `leaves`. Those at return instructions tell how far from the entry they are.
+  static std::vector<spec::BoundProbe> leaves_of(const spec::BoundProbe& entry, Leaves& leaves) {
+    std::vector<spec::BoundProbe> out;
+    auto [each, end] = leaves.equal_range(std::pair(entry.probe.target, entry.probe.function));
+    while (each != end) {
+      const program::Probe& probe = each->second.probe;
+      const bool is_of_entry = probe.address - probe.offset == entry.probe.address;
+      if (is_of_entry) out.push_back(std::move(each->second));
+      each = is_of_entry ? leaves.erase(each) : std::next(each);
+    }
+    return out;
+  }
+
+  static void append(TracePlace& place, const spec::BoundProbe& plain, const spec::BoundProbe& typed) {
+    place.points.push_back(attach_point(plain.probe.provider, {plain.probe.target, plain.probe.function}));
+    place.plain.push_back(plain);
+    place.typed.push_back(typed);
+  }
+
+  // Texts of a file one behind the other, so that no two lists are equal.
+  static std::string sized(const std::string& text) { return fmt::format("{}:{}", text.size(), text); }
+
+  std::string signature(const TraceProbes& probes, bool has_leave) {
+    std::string out = fmt::format("{} {} {}", has_leave, probes.result.is_there(), probes.has_frames);
+    for (const TraceArgument& each : probes.arguments)
+      out += fmt::format(",{} {} {}", sized(types::to_string(e_.types, each.type)), sized(each.name), each.is_readable);
+    return out;
+  }
+
+  std::vector<spec::BoundProbe> bind(const spec::Provider& provider, const std::vector<std::string>& parts,
+                                     bool has_types, source::Diagnostics& diagnostics) {
+    return bind_probes(e_, config_, provider, parts, has_types, diagnostics);
+  }
+
+  spec::ProbeContext context_of(const spec::Provider& provider, const spec::BoundProbe& bound, bool has_types) {
+    return cli::context_of(e_, provider, bound, has_types);
+  }
+
+  // `retval`; none if probes cannot read the result, or if the function returns nothing, as its debug information
+  // tells: the type of a result comes from there.
+  void add_result(TraceProbes& out, const spec::Provider& provider, const spec::BoundProbe& bound, bool has_types) {
+    out.result = {};
+    // A wildcard leaves out what cannot be read, and is bound without types then.
+    spec::BoundProbe typed = bound;
+    if (has_types && provider.find_type != nullptr && !typed.share.layout) typed.share.layout = "";
+    const auto result = context_of(provider, typed, has_types).retval;
+    if (!result) return;
+    out.why_no_result = result->unreadable;
+    if (!result->unreadable.empty()) return;
+    const bool is_typed = result->recipe.kind == spec::Recipe::Kind::kLocation;
+    // Without a type, a number that may be negative, as most results are that are no addresses.
+    if (is_typed || provider.find_type == nullptr || !has_debug_info(bound.probe))
+      out.result = {"retval", "", is_raw_word(*result) ? e_.types.int64() : types::TypeId{}};
+  }
+
+  bool is_raw_word(const spec::ContextField& result) const {
+    return result.recipe.kind == spec::Recipe::Kind::kContext && result.type == e_.types.uint64();
+  }
+
+  bool has_debug_info(const program::Probe& probe) {
+    const auto file = e_.symbols.elf_file(probe.target);
+    const auto debug = file ? (*file)->debug_info() : tl::unexpected(file.error());
+    const auto address = debug ? (*file)->address_of_offset(probe.address) : std::nullopt;
+    return address && (*debug)->knows(*address);
+  }
+
+  // See TraceProbes. A function that ends in a jump to another one has its frame, and returns by the address.
+  bool have_frames(const spec::Provider& provider, const std::vector<spec::BoundProbe>& returns, bool has_types) {
+    const auto is_at_instruction = [](const spec::BoundProbe& each) { return probes::is_at_return(each.probe); };
+    return std::ranges::all_of(returns, is_at_instruction) && context_of(provider, returns.front(), has_types).frame;
+  }
+
+  bool is_unsafe(const spec::BoundProbe& of_return) const {
+    return !names_return_ && probes::stops_exceptions(of_return.probe);
+  }
+
+  // The provider of returns takes the same place.
+  void add_return(TraceProbes& out, const spec::BoundProbe& entry, const std::vector<std::string>& parts,
+                  bool has_types) {
+    const spec::Provider* begins = e_.registry.find_provider(entry.probe.provider);
+    const spec::Provider* provider = begins ? begins->return_provider : nullptr;
+    if (!provider || entry.probe.offset != 0) return;
+    source::Diagnostics ignored;
+    const std::vector<spec::BoundProbe> bound = bind(*provider, parts, has_types, ignored);
+    if (bound.empty()) return;
+    for (const spec::BoundProbe& each : bound)
+      if (is_unsafe(each)) out.unsafe.push_back(each.probe.function);
+    if (!out.unsafe.empty()) return;
+    out.leave = typed_place(provider->name, parts);
+    add_result(out, *provider, bound[0], has_types);
+    out.has_frames = have_frames(*provider, bound, has_types);
+  }
+
+  static tl::unexpected<Error> nothing_there(const std::string& place, const source::Diagnostics& diagnostics) {
+    if (diagnostics.all().empty()) return fail(fmt::format("nothing matches `{}`", place), 0, "espy -l lists probes");
+    const source::Diagnostic& first = diagnostics.all().front();
+    return fail(first.message, 0, first.hint);
+  }
+
+  bool names_return_;
+  Environment& e_;
+  spec::Config config_;
+};
+
+}  // namespace
+
+Result<std::vector<TraceProbes>> find_trace_probes(const TraceTarget& target, bool names_return,
+                                                   Environment& environment) {
+  return Finder(names_return, environment).find(target);
 }
 
 }  // namespace espy::cli

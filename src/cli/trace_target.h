@@ -1,19 +1,34 @@
-// The targets of `espy trace`, as they are typed:
+// Attach points as words of the command line: quotes keep colons, commas and parentheses in a part, as in scripts.
+#pragma once
+
+#include <set>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/result.h"
+#include "cli/environment.h"
+#include "spec/provider.h"
+#include "syntax/ast.h"
+
+namespace espy::cli {
+
+// Returns the position of a character outside of quotes; npos if there is none.
+size_t find_unquoted(std::string_view text, char wanted, size_t from = 0);
+
+// Splits at each separator outside of quotes; the quotes remain.
+std::vector<std::string> split_unquoted(std::string_view text, char separator);
+
+// Splits an attach point into its parts, without their quotes.
+std::vector<std::string> split_attach_point(std::string_view text);
+
+// ---- The targets of `espy trace`, as they are typed:
 //
 //   FUNCTION                            a function of the kernel, with all arguments and what it returns
 //   FUNCTION(a, a->b.c, return)         with these values; none of them `return`: only its entry
 //   FUNCTION(a->b > 100, a)             only where the comparison holds: == != > >= < <=
 //   FILE:FUNCTION                       a function of a program or library; with parentheses in its name in quotes
 //   PROVIDER:...                        any attach point of the language: t:sched:sched_switch, usdt:FILE:NAME
-#pragma once
-
-#include <string>
-#include <string_view>
-#include <vector>
-
-#include "base/result.h"
-
-namespace espy::cli {
 
 // One place of a list.
 struct TraceItem {
@@ -44,5 +59,55 @@ bool names_return(std::string_view expression);
 // "retval < 0".
 // Each byte stays at its place.
 std::string with_result(std::string_view expression);
+
+// ---- From the targets of `espy trace` to probes with typed arguments.
+
+// An expression of a script: `args.skb`, `(struct sk_buff *)arg0`, `retval`.
+struct TraceValue {
+  std::string word;         // "args", "arg0", "retval"; empty: there is no value
+  std::string member;       // of args, as the file names it; else empty
+  types::TypeId cast = {};  // invalid: without a cast
+
+  bool is_there() const { return !word.empty(); }
+};
+
+struct TraceArgument {
+  std::string name;
+  TraceValue value;
+  types::TypeId type;  // invalid: unknown
+  bool is_readable = true;
+};
+
+// Where the probes of an action are.
+struct TracePlace {
+  std::vector<syntax::AttachPoint> points;  // empty: there is none
+  // Of functions that a wildcard matched, the probe of each point: with the types of arguments, and without. Else
+  // empty: the user has typed the point.
+  std::vector<spec::BoundProbe> typed, plain;
+};
+
+// The probes of a target, and what they show.
+struct TraceProbes {
+  TracePlace entry;
+  TracePlace leave;      // empty: an event, which has no end, or a function of `unsafe`
+  std::string name;      // as it is shown; empty: of a wildcard, shown as `func`
+  std::string function;  // the value of `func`; empty: of a wildcard
+  std::vector<TraceArgument> arguments;
+  std::set<std::string> hidden = {};  // names of arguments that cannot be named: those of others, and ""
+  TraceValue result;                  // not there: it returns nothing
+  std::string why_no_result = {};     // why a result that there is cannot be read: "`retval` is ..."
+  std::string prototype;              // in C; empty: unknown
+  // The stack pointer, the same at the entry and at the return, tells a call from all that it makes. An exception may
+  // leave calls without a return.
+  bool has_frames = false;
+  // Functions without `leave`, because a probe of their returns would end the program if an exception passes.
+  std::vector<std::string> unsafe = {};
+};
+
+// `names_return`: the user asks for returns, so that those that could end the program are probed, too.
+// One element, or, for a wildcard in a program, one for each list of arguments that its functions have. The error names
+// what is not found, and the nearest name that is.
+Result<std::vector<TraceProbes>> find_trace_probes(const TraceTarget& target, bool names_return,
+                                                   Environment& environment);
 
 }  // namespace espy::cli

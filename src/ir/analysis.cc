@@ -1,6 +1,9 @@
 #include "ir/analysis.h"
 
 #include <algorithm>
+#include <bitset>
+#include <map>
+#include <utility>
 
 namespace espy::ir {
 
@@ -251,6 +254,219 @@ void keep_blocks(Function& function, const std::vector<bool>& keep) {
       target.block = new_id[target.block.index];
       CHECK(target.block.valid());
     }
+}
+
+bool is_atomic(Op op) { return op >= Op::k_atomic_add && op <= Op::k_atomic_cmpxchg; }
+
+bool accesses_memory(Op op) {
+  return op == Op::k_load || op == Op::k_store || op == Op::k_store_release || is_atomic(op);
+}
+
+bool is_call(Op op) { return op == Op::k_call || op == Op::k_kfunc || op == Op::k_call_function; }
+
+bool writes_arguments(const Instruction& call) {
+  if (effect_of(call) != Effect::write) return false;
+  if (call.op != Op::k_call) return true;
+  switch (call.helper) {
+    case Helper::map_update_elem:
+    case Helper::map_delete_elem:
+    case Helper::trace_printk:
+    case Helper::get_prandom_u32:
+    case Helper::perf_event_output:
+    case Helper::get_stackid:
+    case Helper::send_signal:
+    case Helper::send_signal_thread:
+    case Helper::seq_printf:
+    case Helper::seq_write:
+    case Helper::ringbuf_output: return false;
+    default: return true;
+  }
+}
+
+bool writes_elsewhere(const Instruction& call) {
+  if (effect_of(call) != Effect::write) return false;
+  if (call.op != Op::k_call) return true;
+  switch (call.helper) {
+    case Helper::trace_printk:
+    case Helper::get_prandom_u32:
+    case Helper::get_current_comm:
+    case Helper::probe_read_user:
+    case Helper::probe_read_kernel:
+    case Helper::probe_read_user_str:
+    case Helper::probe_read_kernel_str: return false;
+    default: return true;
+  }
+}
+
+Memory::Memory(const Function& function)
+    : locations_(function.values.size()), is_private_(function.slots.size(), true) {
+  for (uint32_t i = 0; i < locations_.size(); ++i) locations_[i].id = i;
+  std::vector<BlockId> order = reverse_post_order(function);
+  for (BlockId block : order)
+    for (ValueId id : function.blocks[block].instructions) locate(function, id);
+  for (BlockId block : order)
+    for (ValueId id : function.blocks[block].instructions) find_escapes(function.values[id]);
+}
+
+void Memory::locate(const Function& function, ValueId id) {
+  const Instruction& instruction = function.values[id];
+  Location& location = locations_[id.index];
+  if (instruction.op == Op::k_slot) location = {Base::kSlot, instruction.slot.index, 0, true};
+  if (instruction.op == Op::k_map_value) location = {Base::kMap, instruction.map.index, instruction.imm, true};
+  if (instruction.op != Op::k_add) return;
+  const Location& base = locations_[instruction.operands[0].index];
+  const Instruction& step = function.values[instruction.operands[1]];
+  if (step.op == Op::k_konst && step.imm == static_cast<int32_t>(step.imm)) {
+    location = base;
+    location.offset += step.imm;
+  } else if (base.base != Base::kOther) {
+    location = base;
+    location.is_exact = false;
+  }
+}
+
+void Memory::find_escapes(const Instruction& instruction) {
+  auto escape = [&](ValueId value) {
+    if (locations_[value.index].is_slot()) is_private_[locations_[value.index].id] = false;
+  };
+  size_t harmless = 0;  // number of leading operands that do not escape
+  switch (instruction.op) {
+    case Op::k_load:
+    case Op::k_store:
+    case Op::k_store_release:
+    case Op::k_zero:
+    case Op::k_add: harmless = 1; break;
+    case Op::k_copy: harmless = 2; break;
+    case Op::k_call:
+    case Op::k_kfunc:
+    case Op::k_call_function:
+    case Op::k_branch: harmless = instruction.operands.size(); break;
+    default: harmless = is_atomic(instruction.op) || (instruction.op >= Op::k_eq && instruction.op <= Op::k_sle);
+  }
+  for (size_t i = harmless; i < instruction.operands.size(); ++i) escape(instruction.operands[i]);
+  for (const Target& target : instruction.targets)
+    for (ValueId argument : target.arguments) escape(argument);
+}
+
+namespace {
+
+constexpr size_t kMaxBytes = 512;
+
+// The blocks that access a slot, each once: that read it (by loads or calls) before they have written the bytes, that
+// overwrite it completely, and that access it at all.
+struct Accesses {
+  std::vector<BlockId> loads, gives, overwrites, touches;
+};
+
+void add_once(std::vector<BlockId>& blocks, BlockId block) {
+  if (blocks.empty() || blocks.back() != block) blocks.push_back(block);
+}
+
+// Adds the accesses of one block, by slot.
+void add_block(std::vector<Accesses>& out, const Function& function, const Memory& memory, BlockId block) {
+  std::map<uint32_t, std::bitset<kMaxBytes>> written;
+  for (ValueId id : function.blocks[block].instructions) {
+    const Instruction& each = function.values[id];
+    memory.for_each_read(each, [&](const Location& at, uint32_t size) {
+      if (!at.is_slot()) return;
+      add_once(out[at.id].touches, block);
+      const uint32_t slot_bytes = std::min<uint32_t>(function.slots[SlotId{at.id}].size_bytes, kMaxBytes);
+      const bool is_known = at.is_exact && size != 0;
+      const size_t begin = is_known ? std::min<size_t>(at.offset, slot_bytes) : 0;
+      const size_t stop = is_known ? std::min<size_t>(begin + size, slot_bytes) : slot_bytes;
+      for (size_t i = begin; i < stop; ++i)
+        if (!written[at.id][i]) add_once(is_call(each.op) ? out[at.id].gives : out[at.id].loads, block);
+    });
+    memory.for_each_write(each, [&](const Location& at, uint32_t size) {
+      if (!at.is_slot()) return;
+      add_once(out[at.id].touches, block);
+      if (!at.is_exact) return;
+      for (size_t i = at.offset; i < std::min<size_t>(at.offset + size, kMaxBytes); ++i) written[at.id][i] = true;
+    });
+  }
+  for (const auto& [slot, bytes] : written)
+    if (bytes.count() >= function.slots[SlotId{slot}].size_bytes) add_once(out[slot].overwrites, block);
+}
+
+// A set of blocks that is emptied at once.
+class BlockSet {
+ public:
+  explicit BlockSet(size_t count) : round_(count) {}
+  void clear() { ++current_; }
+  bool has(BlockId block) const { return round_[block.index] == current_; }
+  bool add(BlockId block) { return std::exchange(round_[block.index], current_) != current_; }
+
+ private:
+  std::vector<uint32_t> round_;  // in which the block was added last
+  uint32_t current_ = 1;
+};
+
+// Follows one slot after the other, so that the time is that of the blocks in which slots are live.
+class Follower {
+ public:
+  explicit Follower(const Function& function)
+      : function_(function),
+        predecessors_(function),
+        overwrites_(function.blocks.size()),
+        seen_(function.blocks.size()),
+        touched_(function.blocks.size()) {}
+
+  // Returns the blocks at whose start the slot may be read, before it is overwritten completely, by `reads` or later.
+  std::vector<BlockId> wanted(const std::vector<BlockId>& reads, const std::vector<BlockId>& overwrites) {
+    overwrites_.clear();
+    for (const BlockId block : overwrites) overwrites_.add(block);
+    seen_.clear();
+    std::vector<BlockId> out;
+    for (const BlockId block : reads)
+      if (seen_.add(block)) out.push_back(block);
+    for (size_t i = 0; i < out.size(); ++i)
+      for (const BlockId from : predecessors_[out[i]])
+        if (!overwrites_.has(from) && seen_.add(from)) out.push_back(from);
+    return out;
+  }
+
+  // Keeps the blocks before which the slot may have been accessed.
+  void keep_touched(std::vector<BlockId>& blocks, const std::vector<BlockId>& touches) {
+    touched_.clear();
+    std::vector<BlockId> todo = touches;
+    while (!todo.empty()) {
+      const BlockId block = todo.back();
+      todo.pop_back();
+      for (const Target& target : terminator(function_, block).targets)
+        if (touched_.add(target.block)) todo.push_back(target.block);
+    }
+    std::erase_if(blocks, [&](BlockId block) { return !touched_.has(block); });
+  }
+
+ private:
+  const Function& function_;
+  Predecessors predecessors_;
+  BlockSet overwrites_, seen_, touched_;
+};
+
+}  // namespace
+
+SlotLiveness::SlotLiveness(const Function& function) : live_(function.blocks.size()) {
+  const Memory memory(function);
+  std::vector<Accesses> accesses(function.slots.size());
+  for (const BlockId block : reverse_post_order(function)) add_block(accesses, function, memory, block);
+  Follower follower(function);
+  BlockSet live(function.blocks.size());
+  for (const SlotId slot : function.slots.ids()) {
+    const Accesses& own = accesses[slot.index];
+    live.clear();
+    const auto add = [&](BlockId block) {
+      if (live.add(block)) live_[block.index].push_back(slot);
+    };
+    for (const BlockId block : follower.wanted(own.loads, own.overwrites)) add(block);
+    // A call may read its arguments, so a slot that a call only fills seems live from the function's entry on; it is
+    // not live before its first access.
+    std::vector<BlockId> given = follower.wanted(own.gives, own.overwrites);
+    if (!given.empty()) follower.keep_touched(given, own.touches);
+    for (const BlockId block : given) add(block);
+    if (!memory.is_private(slot))
+      for (const BlockId block : function.blocks.ids()) add(block);
+  }
 }
 
 }  // namespace espy::ir

@@ -1,6 +1,6 @@
 #include "ir/builder.h"
 
-#include "ir/memory.h"
+#include "ir/analysis.h"
 
 namespace espy::ir {
 

@@ -1,13 +1,14 @@
 // The IR: functions of basic blocks in SSA form, one step above BPF. docs/ir.md specifies it.
 //
-// `lower` builds it (ir/builder.h), `opt` transforms it, `bpf` selects instructions from it; ir/text.h prints and reads
-// it. A value is 64 bits wide: a scalar, or a pointer that the kernel's verifier tracks. Larger objects are in memory:
-// stack slots, per-CPU scratch (a map value), map values, records. Blocks have parameters, to which jumps pass
+// `lower` builds it (ir/builder.h), `opt` transforms it, `bpf` selects instructions from it; ir/ir_text.h prints and
+// reads it. A value is 64 bits wide: a scalar, or a pointer that the kernel's verifier tracks. Larger objects are in
+// memory: stack slots, per-CPU scratch (a map value), map values, records. Blocks have parameters, to which jumps pass
 // arguments; there are no phi nodes.
 #pragma once
 
 #include <array>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -118,5 +119,13 @@ struct Module {
   Table<FunctionId, Function> functions;
   std::vector<Unit> units;
 };
+
+// ---- Negation, mirroring and evaluation of branch conditions.
+
+Condition as_condition(Op comparison);  // eq to sle
+// Returns the negation; nullopt for `test`.
+std::optional<Condition> negation(Condition condition);
+// Returns the equivalent condition with exchanged operands.
+Condition mirrored(Condition condition);
 
 }  // namespace espy::ir

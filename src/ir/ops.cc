@@ -2,7 +2,7 @@
 #include <array>
 
 #include "ir/ir.h"
-#include "ir/names.h"
+#include "ir/ir_text.h"
 
 namespace espy::ir {
 namespace {

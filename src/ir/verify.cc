@@ -3,9 +3,7 @@
 #include <fmt/format.h>
 
 #include "ir/analysis.h"
-#include "ir/memory.h"
-#include "ir/names.h"
-#include "ir/text.h"
+#include "ir/ir_text.h"
 
 namespace espy::ir {
 namespace {

@@ -19,4 +19,15 @@ std::optional<int64_t> abi_constant(const Arch& arch, std::string_view name);
 // All their names, for suggestions.
 std::vector<std::string> abi_constants(const Arch& arch);
 
+// ---- System calls by name and number, which differ between CPUs.
+
+// `name` is that of the system call table or of the call's tracepoints ("fstat" or "newfstat"); nullopt if unknown.
+std::optional<uint32_t> find_syscall_number(const Arch& arch, std::string_view name);
+
+// The name of its tracepoints ("newfstat" for fstat), as scripts and listings use it; nullopt if unknown.
+std::optional<std::string_view> find_syscall_name(const Arch& arch, uint32_t number);
+
+// Whether another CPU has a system call of this name, and `arch` has not, as with open on aarch64.
+bool is_syscall_of_others(const Arch& arch, std::string_view name);
+
 }  // namespace espy::kernel

@@ -9,6 +9,7 @@
 // that is not in the string section needs no search of the records.
 #include "kernel/btf.h"
 
+#include <dirent.h>
 #include <linux/magic.h>
 #include <sys/mman.h>
 #include <sys/vfs.h>
@@ -19,6 +20,7 @@
 #include "base/untrusted_file.h"
 
 namespace espy::kernel {
+
 namespace {
 
 constexpr uint16_t kMagic = 0xeb9f;
@@ -259,5 +261,339 @@ BtfParameter Btf::parameter(const BtfRecord& record, uint32_t index) {
 }
 
 BtfArray Btf::array(const BtfRecord& record) { return {record.word(0), record.word(2)}; }
+
+namespace {
+
+using types::AddressSpace;
+using types::Kind;
+using types::Member;
+using types::TypeId;
+
+// More than real types nest; malformed BTF may have cycles.
+constexpr int kMaxDepth = 64;
+constexpr int kMaxFunctionDepth = 3;
+constexpr uint32_t kMaxParameters = 32;
+
+constexpr BtfKinds kModifiers = kinds(BtfKind::kConst, BtfKind::kVolatile, BtfKind::kRestrict, BtfKind::kTypeTag);
+
+// Encoding bits of an INT record.
+constexpr uint32_t kIntSigned = 1;
+constexpr uint32_t kIntBool = 4;
+uint32_t int_encoding(const BtfRecord& record) { return record.word(0) >> 24 & 0xf; }
+uint32_t int_offset_bits(const BtfRecord& record) { return record.word(0) >> 16 & 0xff; }
+uint32_t int_bits(const BtfRecord& record) { return record.word(0) & 0xff; }
+
+uint64_t round_up(uint64_t value, uint64_t align) { return (value + align - 1) / align * align; }
+
+}  // namespace
+
+const Btf* BtfSet::vmlinux() { return load(0); }
+
+const std::vector<std::string>& BtfSet::modules() {
+  if (modules_) return *modules_;
+  modules_.emplace();
+  if (DIR* directory = opendir(directory_.c_str())) {
+    while (const dirent* entry = readdir(directory)) {
+      const std::string_view name = entry->d_name;
+      if (name != "vmlinux" && !name.starts_with('.')) modules_->emplace_back(name);
+    }
+    closedir(directory);
+  }
+  std::sort(modules_->begin(), modules_->end());
+  return *modules_;
+}
+
+void BtfSet::use_vmlinux(std::unique_ptr<Btf> btf) {
+  objects_.resize(std::max<size_t>(objects_.size(), 1));
+  tried_.resize(objects_.size());
+  objects_[0] = std::move(btf);
+  tried_[0] = true;
+}
+
+void BtfSet::add_header(std::unique_ptr<Btf> btf, bool before_kernel) {
+  headers_.push_back({std::move(btf), before_kernel});
+  found_.clear();
+}
+
+const Btf* BtfSet::object(uint32_t module) {
+  if (module >= kFirstHeader) {
+    return module - kFirstHeader < headers_.size() ? headers_[module - kFirstHeader].btf.get() : nullptr;
+  }
+  return module == 0 || module <= modules().size() ? load(module) : nullptr;
+}
+
+const Btf* BtfSet::load(uint32_t module) {
+  if (module >= objects_.size()) {
+    objects_.resize(module + 1);
+    tried_.resize(module + 1);
+  }
+  if (tried_[module]) return objects_[module].get();
+  tried_[module] = true;
+  const Btf* base = module == 0 ? nullptr : vmlinux();
+  if (module != 0 && !base) return nullptr;
+  auto btf = Btf::open(directory_ + "/" + std::string(module_name(module)), base);
+  if (btf) objects_[module] = std::move(*btf);
+  return objects_[module].get();
+}
+
+std::optional<uint32_t> BtfSet::module_index(std::string_view name) {
+  if (name == "vmlinux") return 0;
+  const auto found = std::lower_bound(modules().begin(), modules().end(), name);
+  if (found == modules().end() || *found != name) return std::nullopt;
+  return static_cast<uint32_t>(found - modules().begin()) + 1;
+}
+
+std::string_view BtfSet::module_name(uint32_t module) {
+  if (module == 0) return "vmlinux";
+  if (module >= kFirstHeader) return "headers";
+  return modules()[module - 1];
+}
+
+std::optional<BtfPlace> BtfSet::record(uint32_t module, uint32_t id) {
+  const Btf* btf = object(module);
+  if (!btf) return std::nullopt;
+  const auto record = btf->record(id);
+  if (!record) return std::nullopt;
+  return BtfPlace{id < btf->first_id() ? 0 : module, *record};
+}
+
+std::optional<BtfPlace> BtfSet::find(std::string_view name, BtfKinds set) {
+  const auto [entry, is_new] = found_.try_emplace({std::string(name), set});
+  if (is_new) entry->second = search(name, set);
+  return entry->second;
+}
+
+std::vector<uint32_t> BtfSet::search_order() {
+  std::vector<uint32_t> out;
+  const auto add_headers = [&](bool before_kernel) {
+    for (uint32_t i = 0; i < headers_.size(); ++i) {
+      if (headers_[i].before_kernel == before_kernel) out.push_back(kFirstHeader + i);
+    }
+  };
+  add_headers(true);
+  for (uint32_t module = 0; vmlinux() && module <= modules().size(); ++module) out.push_back(module);
+  add_headers(false);
+  return out;
+}
+
+std::optional<BtfPlace> BtfSet::search(std::string_view name, BtfKinds set) {
+  for (const uint32_t module : search_order()) {
+    // Functions of headers are not the kernel's.
+    if (module >= kFirstHeader && (set & kinds(BtfKind::kFunc)) != 0) continue;
+    const Btf* btf = object(module);
+    if (!btf) continue;
+    if (const auto record = btf->find(name, set)) return BtfPlace{module, *record};
+  }
+  return std::nullopt;
+}
+
+std::optional<std::pair<BtfPlace, uint32_t>> BtfSet::find_enumerator(std::string_view name) {
+  for (const uint32_t module : search_order()) {
+    const Btf* btf = object(module);
+    if (!btf) continue;
+    if (const auto found = btf->find_enumerator(name)) return {{BtfPlace{module, found->record}, found->index}};
+  }
+  return std::nullopt;
+}
+
+TypeId BtfConverter::convert(uint32_t module, uint32_t id) {
+  const auto place = set_.record(module, id);
+  if (!place || depth_ >= kMaxDepth) return types_.void_type();
+  ++depth_;
+  const TypeId type = convert_record(*place);
+  --depth_;
+  return type;
+}
+
+TypeId BtfConverter::convert_record(const BtfPlace& place) {
+  switch (place.record.kind()) {
+    case BtfKind::kInt: return convert_int(place);
+    case BtfKind::kFloat: return convert_float(place.record.size_or_type);
+    case BtfKind::kPtr: return convert_pointer(place);
+    case BtfKind::kArray: return convert_array(place);
+    case BtfKind::kStruct:
+    case BtfKind::kUnion:
+    case BtfKind::kFwd: return convert_struct(place);
+    case BtfKind::kEnum:
+    case BtfKind::kEnum64: return convert_enum(place);
+    case BtfKind::kFuncProto: return convert_function(place);
+    case BtfKind::kTypedef:
+    case BtfKind::kVolatile:
+    case BtfKind::kConst:
+    case BtfKind::kRestrict:
+    case BtfKind::kTypeTag:
+    case BtfKind::kFunc:
+    case BtfKind::kVar: return convert(place.module, place.record.size_or_type);
+    case BtfKind::kVoid:
+    case BtfKind::kDatasec:
+    case BtfKind::kDeclTag: break;
+  }
+  return types_.void_type();
+}
+
+TypeId BtfConverter::convert_float(uint32_t size_bytes) {
+  const bool known = size_bytes == 4 || size_bytes == 8 || size_bytes == 16;
+  return known ? types_.float_type(size_bytes) : types_.void_type();
+}
+
+TypeId BtfConverter::convert_int(const BtfPlace& place) {
+  const BtfRecord& record = place.record;
+  const uint32_t size = record.size_or_type;
+  if (size != 1 && size != 2 && size != 4 && size != 8 && size != 16) return types_.void_type();
+  const uint32_t encoding = int_encoding(record);
+  if (size == 1 && encoding & kIntBool) return types_.bool_type();
+  const bool is_signed = encoding & kIntSigned;
+  if (size != 1) return types_.int_type(size, is_signed);
+  // Arrays of plain `char` are strings; `signed char`, which BTF of older kernels has without a sign, and `unsigned
+  // char` are numbers.
+  const std::string_view name = set_.object(place.module)->name(record);
+  return name == "char" ? types_.char_type(is_signed) : types_.int_type(1, is_signed || name == "signed char");
+}
+
+// The tags of a pointer are between it and its target: PTR -> TYPE_TAG "user" -> CONST -> INT.
+TypeId BtfConverter::convert_pointer(const BtfPlace& place) {
+  AddressSpace space = AddressSpace::kKernel;
+  auto target = set_.record(place.module, place.record.size_or_type);
+  for (int steps = 0; target && target->record.is(kModifiers) && steps < kMaxDepth; ++steps) {
+    const bool is_tag = target->record.kind() == BtfKind::kTypeTag;
+    if (is_tag && set_.object(target->module)->name(target->record) == "user") space = AddressSpace::kUser;
+    target = set_.record(target->module, target->record.size_or_type);
+  }
+  return types_.pointer(target ? convert(*target) : types_.void_type(), space);
+}
+
+TypeId BtfConverter::convert_array(const BtfPlace& place) {
+  const BtfArray array = Btf::array(place.record);
+  return types_.array(convert(place.module, array.element), array.count);
+}
+
+TypeId BtfConverter::convert_struct(const BtfPlace& place) {
+  const BtfRecord& record = place.record;
+  const bool forward = record.kind() == BtfKind::kFwd;
+  const bool is_union = forward ? record.kind_flag() : record.kind() == BtfKind::kUnion;
+  return types_.declare_struct(std::string(set_.object(place.module)->name(record)), is_union,
+                               {place.module, record.id}, forward ? 0 : record.size_or_type);
+}
+
+TypeId BtfConverter::convert_enum(const BtfPlace& place) {
+  const auto [known, is_new] = enums_.try_emplace({place.module, place.record.id}, types_.void_type());
+  if (is_new) known->second = read_enum(place);
+  return known->second;
+}
+
+TypeId BtfConverter::read_enum(const BtfPlace& place) {
+  const Btf& btf = *set_.object(place.module);
+  const BtfRecord& record = place.record;
+  std::vector<types::Enumerator> enumerators;
+  enumerators.reserve(record.count());
+  const bool has_negative = record.has_negative();
+  for (uint32_t i = 0; i < record.count(); ++i) {
+    const BtfEnumerator enumerator = Btf::enumerator(record, i, has_negative);
+    enumerators.push_back({std::string(btf.string(enumerator.name_offset)), enumerator.value});
+  }
+  const uint32_t size = record.size_or_type;
+  if (size != 1 && size != 2 && size != 4 && size != 8) return types_.void_type();
+  return types_.define_enum(std::string(btf.name(record)), std::move(enumerators), size, has_negative,
+                            {place.module, record.id});
+}
+
+TypeId BtfConverter::convert_function(const BtfPlace& place) {
+  if (function_depth_ >= kMaxFunctionDepth) return types_.function(types_.void_type(), {});
+  // Parameters of functions that are parameters of functions can be the same ones many times.
+  const auto key = std::tuple(place.module, place.record.id, function_depth_);
+  if (const auto known = functions_.find(key); known != functions_.end()) return known->second;
+  ++function_depth_;
+  Prototype converted = prototype(place);
+  --function_depth_;
+  return functions_[key] = types_.function(converted.result, std::move(converted.parameters));
+}
+
+BtfConverter::Prototype BtfConverter::prototype(const BtfPlace& function) {
+  auto place = function;
+  if (place.record.kind() == BtfKind::kFunc) {
+    const auto proto = set_.record(place.module, place.record.size_or_type);
+    if (!proto || proto->record.kind() != BtfKind::kFuncProto) return {{}, types_.void_type()};
+    place = *proto;
+  }
+  const Btf& btf = *set_.object(place.module);
+  Prototype result{{}, convert(place.module, place.record.size_or_type)};
+  uint64_t offset_bytes = 0;
+  for (uint32_t i = 0; i < std::min(place.record.count(), kMaxParameters); ++i) {
+    const BtfParameter parameter = Btf::parameter(place.record, i);
+    if (parameter.type == 0) break;  // the `...` of a variadic function
+    const TypeId type = convert(place.module, parameter.type);
+    result.parameters.push_back({.name = std::string(btf.string(parameter.name_offset)),
+                                 .type = type,
+                                 .offset_bits = static_cast<uint32_t>(offset_bytes * 8)});
+    offset_bytes += std::max<uint64_t>(8, round_up(std::min(types_[type].size_bytes, 1u << 20), 8));
+  }
+  return result;
+}
+
+void BtfConverter::complete_struct(TypeId struct_type) {
+  const types::Origin origin = types_[struct_type].origin;
+  auto place = set_.record(origin.module, origin.btf_id);
+  // A type that is declared here may be defined elsewhere.
+  if (!place || place->record.kind() == BtfKind::kFwd) {
+    const std::string name = types_[struct_type].name;
+    if (!name.empty()) place = set_.find(name, kStructs);
+  }
+  if (place) define_as(struct_type, *place);
+}
+
+void BtfConverter::define_as(TypeId struct_type, const BtfPlace& place) {
+  if (!place.record.is(kStructs) || types_[struct_type].complete || parts_.is_refused(struct_type)) return;
+  if (!in_progress_.insert(struct_type).second) return;
+  std::vector<Member> members;
+  members.reserve(place.record.count());
+  for (uint32_t i = 0; i < place.record.count(); ++i) {
+    members.push_back(convert_member(place, Btf::member(place.record, i)));
+    complete_parts(members.back().type);
+  }
+  const uint32_t size = place.record.size_or_type;
+  const uint32_t align = struct_align(members, size);
+  if (parts_.may_define(types_, struct_type, members))
+    types_.define_struct(struct_type, std::move(members), size, align);
+  in_progress_.erase(struct_type);
+}
+
+Member BtfConverter::convert_member(const BtfPlace& owner, const BtfMember& member) {
+  Member result{.name = std::string(set_.object(owner.module)->string(member.name_offset)),
+                .type = convert(owner.module, member.type),
+                .offset_bits = member.offset_bits,
+                .bit_size = member.bit_size};
+  // Without the bit-field flag, the INT record has the number of bits.
+  if (!owner.record.kind_flag()) {
+    auto base = set_.record(owner.module, member.type);
+    const BtfKinds aliases = kModifiers | kinds(BtfKind::kTypedef);
+    for (int steps = 0; base && base->record.is(aliases) && steps < kMaxDepth; ++steps) {
+      base = set_.record(base->module, base->record.size_or_type);
+    }
+    if (base && base->record.kind() == BtfKind::kInt && int_bits(base->record) != base->record.size_or_type * 8) {
+      result.offset_bits += int_offset_bits(base->record);
+      result.bit_size = int_bits(base->record);
+    }
+  }
+  return result;
+}
+
+// A struct is complete only if the structs embedded in it are, also as elements of arrays.
+void BtfConverter::complete_parts(TypeId type) {
+  while (types_[type].kind == Kind::kArray) type = types_[type].element;
+  if (types_[type].kind == Kind::kStruct && !types_[type].complete && in_progress_.size() < kMaxDepth) {
+    complete_struct(type);
+  }
+}
+
+// BTF has no alignment of structs; it follows from the members, unless the struct is packed.
+uint32_t BtfConverter::struct_align(const std::vector<Member>& members, uint32_t size_bytes) const {
+  uint32_t align = 1;
+  for (const Member& member : members) {
+    const uint32_t needed = types_[member.type].align_bytes;
+    if (member.bit_size == 0 && member.offset_bits % (needed * 8) != 0) return 1;
+    align = std::max(align, needed);
+  }
+  return size_bytes % align == 0 ? align : 1;
+}
 
 }  // namespace espy::kernel

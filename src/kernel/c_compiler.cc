@@ -13,7 +13,7 @@
 #include <set>
 
 #include "base/byte_reader.h"
-#include "base/fd.h"
+#include "base/files.h"
 #include "base/strings.h"
 
 namespace espy::kernel {

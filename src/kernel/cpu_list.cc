@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "base/fd.h"
+#include "base/files.h"
 #include "base/strings.h"
 
 namespace espy::kernel {

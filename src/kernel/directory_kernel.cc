@@ -1,20 +1,24 @@
 #include "kernel/directory_kernel.h"
 
 #include <fmt/format.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
+#include <cstdlib>
 #include <set>
 
-#include "base/fd.h"
+#include "base/files.h"
 #include "base/strings.h"
+#include "kernel/abi_constants.h"
 #include "kernel/btf_print.h"
-#include "kernel/dangerous_functions.h"
+#include "kernel/cpu_list.h"
 #include "kernel/functions.h"
-#include "kernel/syscalls.h"
 #include "kernel/tracefs.h"
 
 namespace espy::kernel {
+
 namespace {
 
 using types::Kind;
@@ -400,6 +404,21 @@ std::optional<uint64_t> DirectoryKernel::symbol_address(std::string_view name) {
   const auto known = addresses_.find(name);
   if (known != addresses_.end()) return known->second;
   return addresses_.emplace(name, find_symbol(root_ + "/proc/kallsyms", name)).first->second;
+}
+
+// ---- The running kernel.
+
+Result<std::unique_ptr<Kernel>> open_kernel(std::string root, Tries tries) {
+  while (root.ends_with('/')) root.pop_back();
+  struct stat status = {};
+  if (stat((root + "/").c_str(), &status) != 0) return fail_errno(root, errno);
+  const DirectoryKernel::Machine machine{host_arch(), static_cast<uint32_t>(::sysconf(_SC_PAGESIZE)),
+                                         possible_cpu_count(root).value_or(0)};
+  auto kernel = std::make_unique<DirectoryKernel>(root, machine, std::move(tries));
+  const char* types = std::getenv("BPFTRACE_BTF");
+  const Status taken = types != nullptr ? kernel->use_btf_file(types) : Status();
+  if (!taken) return fail("BPFTRACE_BTF: " + taken.error().message, taken.error().code);
+  return kernel;
 }
 
 }  // namespace espy::kernel

@@ -11,7 +11,7 @@
 #include <string_view>
 #include <vector>
 
-#include "kernel/btf_types.h"
+#include "kernel/btf.h"
 #include "kernel/kernel.h"
 
 namespace espy::kernel {

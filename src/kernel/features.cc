@@ -5,7 +5,10 @@
 #include <algorithm>
 #include <iterator>
 
+#include "base/files.h"
+
 namespace espy::kernel {
+
 namespace {
 
 constexpr FeatureRow kRows[] = {
@@ -88,6 +91,30 @@ std::string missing_feature(Feature feature, std::string_view what) {
   const bool has_release = std::ranges::find(kMattersOfBuild, feature) == std::end(kMattersOfBuild);
   const std::string release = has_release ? fmt::format(" (Linux {})", row.since) : "";
   return fmt::format("this kernel lacks `{}`{}, which {} needs", row.name, release, what);
+}
+
+// "none integrity [confidentiality]": the state is the word in brackets.
+Lockdown read_lockdown(const std::string& root) {
+  const auto text = read_file(root + std::string(kLockdownFile));
+  if (!text) return Lockdown::kUnknown;
+  for (const Lockdown state : {Lockdown::kNone, Lockdown::kIntegrity, Lockdown::kConfidentiality})
+    if (text->find(fmt::format("[{}]", name_of(state))) != std::string::npos) return state;
+  return Lockdown::kUnknown;
+}
+
+std::string_view name_of(Lockdown lockdown) {
+  switch (lockdown) {
+    case Lockdown::kUnknown: return "unknown";
+    case Lockdown::kNone: return "none";
+    case Lockdown::kIntegrity: return "integrity";
+    case Lockdown::kConfidentiality: return "confidentiality";
+  }
+  return "unknown";
+}
+
+std::string forbidden_by(Lockdown lockdown, Lockdown least, std::string_view what) {
+  if (lockdown < least) return "";
+  return fmt::format("the kernel's lockdown ({}) forbids {}", name_of(lockdown), what);
 }
 
 }  // namespace espy::kernel

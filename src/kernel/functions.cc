@@ -3,14 +3,17 @@
 #include <fcntl.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <charconv>
 #include <cstring>
+#include <iterator>
 #include <map>
 
-#include "base/fd.h"
+#include "base/files.h"
 #include "base/strings.h"
 
 namespace espy::kernel {
+
 namespace {
 
 // A line of kallsyms: "ffffffff81000000 T _text" or "... t name\t[module]".
@@ -149,6 +152,69 @@ std::string why_addresses_are_hidden() {
   if (parse_int(trim(restriction)).value_or(0) >= 2)
     return "kernel.kptr_restrict = 2 hides the kernel's addresses in /proc/kallsyms from all users";
   return "/proc/kallsyms hides the kernel's addresses: CAP_SYSLOG is missing";
+}
+
+namespace {
+
+constexpr std::string_view kAtLock =
+    "programs update maps and send records under such locks: when a probe's own lock is waited for or held, it would "
+    "wait for itself";
+
+// `only_return`: the entry is harmless, since the lock is not held yet.
+struct Row {
+  std::string_view function;
+  bool only_return = false;
+};
+
+// Where machines hung: at the return of spin locks (iovisor/bcc issue 2300, bpftrace pull request 534), and at the slow
+// paths of locks, where two programs on two CPUs wait for the locks of each other's maps (bpftrace issue 3144).
+constexpr Row kLocks[] = {
+    {"_raw_spin_lock", true},
+    {"_raw_spin_lock_bh", true},
+    {"_raw_spin_lock_irq", true},
+    {"_raw_spin_lock_irqsave", true},
+    {"_raw_spin_trylock", true},
+    {"_raw_spin_unlock_irqrestore", true},
+    {"native_queued_spin_lock_slowpath"},
+    {"pv_queued_spin_lock_slowpath"},
+    {"__pv_queued_spin_lock_slowpath"},
+    {"queued_spin_lock_slowpath"},
+    {"resilient_queued_spin_lock_slowpath"},
+};
+
+constexpr std::string_view kNoReturn[] = {
+    "__ia32_sys_exit",
+    "__ia32_sys_exit_group",
+    "__kunit_abort",
+    "kunit_try_catch_throw",
+    "__module_put_and_kthread_exit",
+    "__x64_sys_exit",
+    "__x64_sys_exit_group",
+    "do_exit",
+    "do_group_exit",
+    "kthread_complete_and_exit",
+    "kthread_exit",
+    "make_task_dead",
+};
+
+}  // namespace
+
+bool never_returns(std::string_view function) { return std::ranges::find(kNoReturn, function) != std::end(kNoReturn); }
+
+std::optional<std::string_view> why_dangerous(std::string_view function, bool is_return) {
+  const auto* row = std::ranges::find(kLocks, function, &Row::function);
+  if (row == std::end(kLocks) || (row->only_return && !is_return)) return std::nullopt;
+  return kAtLock;
+}
+
+// Lines are `0xSTART-0xEND<tab>NAME`.
+std::set<std::string, std::less<>> read_kprobe_blacklist(const std::string& path) {
+  std::set<std::string, std::less<>> out;
+  for_each_line(path, [&](std::string_view line) {
+    if (const size_t tab = line.find('\t'); tab != line.npos) out.emplace(trim(line.substr(tab + 1)));
+    return true;
+  });
+  return out;
 }
 
 }  // namespace espy::kernel

@@ -16,7 +16,6 @@
 #include "base/result.h"
 #include "kernel/arch/arch.h"
 #include "kernel/features.h"
-#include "kernel/lockdown.h"
 #include "types/type.h"
 
 namespace espy::recording {

@@ -8,10 +8,9 @@
 #include <functional>
 #include <utility>
 
-#include "base/fd.h"
+#include "base/files.h"
 #include "base/process.h"
 #include "base/strings.h"
-#include "kernel/proc_path.h"
 
 namespace espy::kernel {
 
@@ -108,6 +107,14 @@ std::optional<SchedulingTimes> scheduling_times(uint32_t pid) {
     if (const auto content = read_file(proc_path(pid, "task/" + std::to_string(thread) + "/schedstat")))
       has_any |= add_scheduling_times(*content, sum);
   return has_any ? std::optional(sum) : std::nullopt;
+}
+
+std::string control_group_mount() {
+  const auto mounts = read_file("/proc/self/mountinfo");
+  if (!mounts) return "";
+  for (const std::string_view line : split(*mounts, '\n'))
+    if (const auto mount = parse_mount(line); mount && mount->type == "cgroup2") return std::string(mount->place);
+  return "";
 }
 
 }  // namespace espy::kernel

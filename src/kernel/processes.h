@@ -1,13 +1,21 @@
-// The processes that run, from /proc/PID/stat (proc_pid_stat(5)).
+// Paths below /proc/PID.
 #pragma once
 
 #include <cstdint>
 #include <functional>
 #include <optional>
+#include <string>
 #include <string_view>
 #include <vector>
 
 namespace espy::kernel {
+
+// "/proc/PID/FILE"
+inline std::string proc_path(uint32_t pid, std::string_view file) {
+  return "/proc/" + std::to_string(pid) + "/" + std::string(file);
+}
+
+// ---- The processes that run, from /proc/PID/stat (proc_pid_stat(5)).
 
 struct ProcessTime {
   uint64_t start_ticks = 0;  // after the start of the machine, of 1 / sysconf(_SC_CLK_TCK) s
@@ -47,5 +55,11 @@ bool add_scheduling_times(std::string_view schedstat, SchedulingTimes& sum);
 // nullopt if the process has ended, or /proc is of another pid namespace. Of processes with many threads, the first
 // ones stand for all.
 std::optional<SchedulingTimes> scheduling_times(uint32_t pid);
+
+// ---- Where control groups are.
+
+// Returns the directory where the hierarchy of version 2 is mounted, by /proc/self/mountinfo (proc_pid_mountinfo(5));
+// "" if it is not.
+std::string control_group_mount();
 
 }  // namespace espy::kernel

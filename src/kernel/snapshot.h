@@ -1,23 +1,66 @@
-// A snapshot: what espy asks of a kernel, in one file, so that scripts can be checked for it on another machine.
-//
-// It is an archive (kernel/tar.h) with the files of a recorded kernel (tests/kernels/README.md), whole: BTF of the
-// kernel and its modules, tracepoint formats, functions, features, and the configuration and version for people who
-// read it. What the process that takes it may not read is marked as unknown. It has nothing of users or processes.
-// Addresses are numbered, and tell nothing of the machine's.
+// Files in a compressed archive: tar (POSIX.1-1988, ustar) in gzip, as `tar -xzf` reads it.
 #pragma once
 
 #include <cstdint>
 #include <functional>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
+#include <string_view>
 #include <vector>
 
+#include "base/files.h"
 #include "base/process.h"
 #include "base/result.h"
 #include "kernel/kernel.h"
 
 namespace espy::kernel {
+
+class TarWriter {
+ public:
+  // Writes to a copy of the descriptor.
+  static Result<TarWriter> create(int fd);
+  TarWriter(TarWriter&& other) noexcept;
+  TarWriter& operator=(TarWriter&&) = delete;
+  ~TarWriter();
+
+  // `path`: relative, at most 255 bytes of which the last component has at most 100.
+  Status add(std::string_view path, std::string_view content);
+  Status finish();
+
+ private:
+  explicit TarWriter(void* stream) : stream_(stream) {}
+  Status write(std::string_view bytes);
+
+  void* stream_;  // gzFile
+};
+
+// Writes the files of an archive below `directory`, which is empty. The archive may be anybody's: fails if it has
+// anything but regular files with plain relative paths, more than `limit_bytes` in all or more than 100,000 files, or
+// if it ends early.
+Status unpack_tar(const std::string& path, const std::string& directory, uint64_t limit_bytes);
+
+// ---- The files of recorded kernels and of snapshots: see tests/kernels/README.md. Internal to kernel/.
+
+// All others are absent.
+struct RecordedFeatures {
+  std::set<Feature> present, unknown;
+};
+
+// Reads a file `features`. That of a snapshot may be of an earlier or later espy: what it does not list is unknown,
+// unless it says that it is absent, and names that are not known here are left out.
+Result<RecordedFeatures> read_recorded_features(const std::string& path, bool is_snapshot);
+
+// As open_recorded_kernel(), for the files of a snapshot.
+Result<std::unique_ptr<Kernel>> open_snapshot(const std::string& directory, const std::function<bool(Feature)>& assume);
+
+// ---- A snapshot: what espy asks of a kernel, in one file, so that scripts can be checked for it on another machine.
+//
+// It is an archive (kernel/snapshot.h) with the files of a recorded kernel (tests/kernels/README.md), whole: BTF of the
+// kernel and its modules, tracepoint formats, functions, features, and the configuration and version for people who
+// read it. What the process that takes it may not read is marked as unknown. It has nothing of users or processes.
+// Addresses are numbered, and tell nothing of the machine's.
 
 // The rights of this process to try features: none, those to load programs, or of all.
 enum class Trial : uint8_t { kNone, kPrograms, kAll };

@@ -14,7 +14,7 @@
 #include <algorithm>
 #include <cerrno>
 
-#include "base/fd.h"
+#include "base/files.h"
 #include "base/strings.h"
 
 namespace espy::kernel {

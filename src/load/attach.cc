@@ -1,4 +1,5 @@
-// Attaching and detaching of programs.
+#include "load/attach.h"
+
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <linux/bpf.h>
@@ -6,24 +7,178 @@
 #include <sched.h>
 #include <signal.h>
 #include <sys/ioctl.h>
+#include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
+#include <csignal>
+#include <ctime>
 #include <iterator>
+#include <optional>
 #include <set>
+#include <string_view>
 
 #include "base/clock.h"
+#include "base/files.h"
 #include "base/strings.h"
 #include "base/untrusted_file.h"
 #include "kernel/cpu_list.h"
+#include "kernel/features.h"
 #include "kernel/functions.h"
-#include "kernel/lockdown.h"
 #include "load/linux.h"
 
 namespace espy::load {
+
+namespace {
+
+constexpr long kCalls = 8;  // the kernel may replace the nop after the first
+constexpr char kRight = 'r', kWrong = 'w';
+constexpr int kNotSupported = 524;  // ENOTSUPP, which the kernel returns but does not publish
+
+using Function = long (*)(long);
+
+// A file in memory with the code; the kernel probes files.
+OwnedFd make_file(std::span<const uint8_t> code) {
+  constexpr unsigned kExecutable = 0x10;  // MFD_EXEC (Linux 6.3)
+  OwnedFd out(::memfd_create("espy-nop", MFD_CLOEXEC | kExecutable));
+  if (!out.valid()) out = OwnedFd(::memfd_create("espy-nop", MFD_CLOEXEC));
+  const std::string_view bytes(reinterpret_cast<const char*>(code.data()), code.size());
+  if (out.valid() && !write_all(out.get(), bytes)) return {};
+  return out;
+}
+
+// Calls the function once a byte has come, and tells whether it was right; says nothing if the sender has ended.
+[[noreturn]] void call_in_child(Function function, int start, int result) {
+  ::prctl(PR_SET_PDEATHSIG, SIGKILL);
+  char byte = 0;
+  if (::read(start, &byte, 1) != 1) ::_exit(1);
+  byte = kRight;
+  for (long i = 1; i <= kCalls; ++i)
+    if (function(i) != i) byte = kWrong;
+  ::_exit(::write(result, &byte, 1) == 1 ? 0 : 1);
+}
+
+struct Pipe {
+  OwnedFd reader, writer;
+};
+
+std::optional<Pipe> make_pipe() {
+  int ends[2];
+  if (::pipe2(ends, O_CLOEXEC) != 0) return std::nullopt;
+  return Pipe{OwnedFd(ends[0]), OwnedFd(ends[1])};
+}
+
+// Returns a perf event on the instruction, without a program: it counts.
+Result<OwnedFd> probe_in(pid_t process, const OwnedFd& file, uint32_t offset) {
+  const std::string path = descriptor_path(file);
+  perf_event_attr attr = {};
+  attr.type = TRY(pmu_type("uprobe"));
+  attr.config1 = address_of(path.c_str());
+  attr.config2 = offset;
+  const long fd = open_perf_event(attr, process, -1);
+  if (fd < 0) return fail("no probe", static_cast<int>(-fd));
+  return OwnedFd(static_cast<int>(fd));
+}
+
+NopProbe try_in(pid_t child, const OwnedFd& file, uint32_t offset, Pipe& start, Pipe& result) {
+  const auto probe = probe_in(child, file, offset);
+  if (!probe) return probe.error().code == kNotSupported ? NopProbe::kRefused : NopProbe::kUnknown;
+  result.writer.reset();
+  if (!write_all(start.writer.get(), "s")) return NopProbe::kUnknown;
+  char byte = 0;
+  if (::read(result.reader.get(), &byte, 1) != 1 || byte == kWrong) return NopProbe::kBreaks;
+  uint64_t hits = 0;
+  const bool is_read = ::read(probe->get(), &hits, sizeof(hits)) == sizeof(hits);
+  return is_read && hits == kCalls ? NopProbe::kWorks : NopProbe::kUnknown;
+}
+
+}  // namespace
+
+// The code is mapped before the probe, since the kernel looks at the instruction where it is mapped.
+NopProbe try_probe_on(const kernel::ProbedNop& nop) {
+  const OwnedFd file = make_file(nop.example);
+  auto start = make_pipe(), result = make_pipe();
+  if (!file.valid() || !start || !result) return NopProbe::kUnknown;
+  const size_t size = nop.example.size();
+  void* code = ::mmap(nullptr, size, PROT_READ | PROT_EXEC, MAP_PRIVATE, file.get(), 0);
+  if (code == MAP_FAILED) return NopProbe::kUnknown;
+  const pid_t child = ::fork();
+  if (child == 0) {
+    start->writer.reset();
+    call_in_child(reinterpret_cast<Function>(code), start->reader.get(), result->writer.get());
+  }
+  const NopProbe out = child < 0 ? NopProbe::kUnknown : try_in(child, file, nop.example_offset, *start, *result);
+  start->writer.reset();
+  if (child > 0)
+    while (::waitpid(child, nullptr, 0) < 0 && errno == EINTR) continue;
+  ::munmap(code, size);
+  return out;
+}
+
+namespace {
+
+constexpr const char* kTracefs = "/sys/kernel/tracing";
+
+// Writes a line to kprobe_events. Appends, as opening it for anything else may remove the probes of others.
+Status command(const std::string& line) {
+  const OwnedFd file(::open(fmt::format("{}/kprobe_events", kTracefs).c_str(), O_WRONLY | O_APPEND | O_CLOEXEC));
+  if (!file.valid()) return fail_errno("cannot open kprobe_events", errno);
+  if (::write(file.get(), line.data(), line.size()) < 0) return fail_errno("cannot define a probe", errno);
+  return {};
+}
+
+// Removes those of a group that are not in use. Returns whether none is left.
+bool remove_unused(const std::string& group) {
+  const auto events = read_file(fmt::format("{}/kprobe_events", kTracefs));
+  if (!events) return true;
+  bool is_empty = true;
+  for (const std::string_view line : split(*events, '\n')) {  // r4096:GROUP/EVENT vfs_read
+    const size_t begin = line.find(':' + group + '/');
+    if (begin == std::string_view::npos) continue;
+    const std::string_view name = line.substr(begin + 1, line.find(' ', begin) - begin - 1);
+    if (!command(fmt::format("-:{}", name))) is_empty = false;
+  }
+  return is_empty;
+}
+
+// The perf events are closed after the end of the process that has them, each by a grace period.
+void remove_when_unused(const std::string& group) {
+  constexpr int kSeconds = 60;
+  const timespec pause = {0, 20'000'000};
+  for (int i = 0; i < kSeconds * 50 && !remove_unused(group); ++i) ::nanosleep(&pause, nullptr);
+}
+
+// A name that no other process has used, as it may be in another namespace of pids.
+std::string new_group() {
+  timespec now = {};
+  ::clock_gettime(CLOCK_MONOTONIC, &now);
+  return fmt::format("espy_{}_{:x}{:08x}", ::getpid(), now.tv_sec, now.tv_nsec);
+}
+
+}  // namespace
+
+ReturnProbes::~ReturnProbes() {
+  if (janitor_) janitor_->outlive();
+}
+
+Result<uint64_t> ReturnProbes::define(const std::string& function, uint32_t max_calls) {
+  if (::access(fmt::format("{}/kprobe_events", kTracefs).c_str(), W_OK) != 0)
+    return fail_errno("cannot write kprobe_events", errno);
+  if (!janitor_)
+    janitor_.emplace(TRY(Janitor::start([]() -> Result<std::string> { return new_group(); }, remove_when_unused)));
+  const std::string event = fmt::format("{}/r{}", janitor_->made(), count_++);
+  TRY_STATUS(command(fmt::format("r{}:{} {}", max_calls, event, function)));
+  const std::string id = TRY(read_file(fmt::format("{}/events/{}/id", kTracefs, event)));
+  const auto number = parse_int(trim(id));
+  if (!number) return fail("an event of tracefs has no number");
+  return static_cast<uint64_t>(*number);
+}
+
+// ---- Attaching and detaching of programs.
 
 long open_perf_event(perf_event_attr& attr, int pid, int cpu) {
   attr.size = sizeof(attr);

@@ -17,10 +17,10 @@
 #include <tuple>
 #include <utility>
 
-#include "base/fd.h"
+#include "base/files.h"
 #include "base/strings.h"
 #include "base/untrusted_file.h"
-#include "kernel/arch/emulation.h"
+#include "kernel/arch/flow.h"
 #include "load/bpf.h"
 #include "load/machine.h"
 

@@ -11,10 +11,11 @@
 #include <cstring>
 
 #include "base/clock.h"
-#include "base/raised_limits.h"
+#include "base/process.h"
 #include "base/strings.h"
+#include "kernel/btf.h"
 #include "kernel/cpu_list.h"
-#include "load/loaded_programs.h"
+#include "load/bpf.h"
 #include "load/program_btf.h"
 
 namespace espy::load {
@@ -390,10 +391,6 @@ void explain(Refusal& refusal) {
   }
 }
 
-}  // namespace
-
-namespace {
-
 // Sets what the program attaches to. Returns the descriptor that `attr` refers to, which must stay open until the
 // program is loaded; none if the target needs no descriptor.
 Result<OwnedFd> set_attach_target(ProgLoadAttr& attr, const program::BpfProgram& program) {
@@ -525,6 +522,160 @@ Status LinuxMachine::run(ProgramId program) {
   if (const long result = bpf(Command::kTestRun, attr); result < 0)
     return fail_errno("cannot run a begin or end probe", static_cast<int>(-result));
   return {};
+}
+
+namespace {
+
+// The BTF of a program.
+std::unique_ptr<kernel::Btf> types_of(uint32_t btf_id) {
+  NextIdAttr wanted{btf_id, 0, 0};  // start_id is in one union with btf_id
+  const OwnedFd fd(static_cast<int>(bpf(Command::kBtfById, wanted)));
+  if (!fd.valid()) return nullptr;
+  BtfInfo info;
+  InfoAttr size{static_cast<uint32_t>(fd.get()), sizeof(info), address_of(&info)};
+  if (bpf(Command::kObjectInfo, size) < 0) return nullptr;
+  std::string bytes(info.btf_size, '\0');
+  info = {};
+  info.btf = address_of(bytes.data());
+  info.btf_size = static_cast<uint32_t>(bytes.size());
+  InfoAttr whole{static_cast<uint32_t>(fd.get()), sizeof(info), address_of(&info)};
+  if (bpf(Command::kObjectInfo, whole) < 0) return nullptr;
+  auto parsed = kernel::Btf::parse(std::move(bytes));
+  return parsed ? std::move(*parsed) : nullptr;
+}
+
+void append_functions(uint32_t program_id, std::vector<LoadedFunction>& out) {
+  const auto program = open_program(program_id);
+  if (!program) return;
+  bpf_prog_info info = {};
+  InfoAttr first{static_cast<uint32_t>(program->get()), sizeof(info), address_of(&info)};
+  if (bpf(Command::kObjectInfo, first) < 0 || info.btf_id == 0) return;
+  if (info.type == BPF_PROG_TYPE_TRACING || info.type == BPF_PROG_TYPE_EXT) return;
+  std::vector<FuncInfoRecord> functions(info.nr_func_info);
+  const uint32_t btf_id = info.btf_id;
+  info = {};
+  info.nr_func_info = static_cast<uint32_t>(functions.size());
+  info.func_info_rec_size = sizeof(FuncInfoRecord);
+  info.func_info = address_of(functions.data());
+  InfoAttr second{static_cast<uint32_t>(program->get()), sizeof(info), address_of(&info)};
+  const auto types = types_of(btf_id);
+  if (!types || bpf(Command::kObjectInfo, second) < 0) return;
+  for (const FuncInfoRecord& function : functions)
+    if (const auto record = types->record(function.type_id))
+      out.push_back({program_id, function.type_id, std::string(types->name(*record))});
+}
+
+}  // namespace
+
+std::vector<LoadedFunction> loaded_functions() {
+  std::vector<LoadedFunction> out;
+  NextIdAttr attr;
+  while (bpf(Command::kProgramNextId, attr) >= 0) {
+    append_functions(attr.next_id, out);
+    attr.start_id = attr.next_id;
+  }
+  return out;
+}
+
+Result<OwnedFd> open_program(uint32_t id) {
+  NextIdAttr wanted{id, 0, 0};
+  const long fd = bpf(Command::kProgramById, wanted);
+  if (fd < 0) return fail_errno("cannot open the BPF program " + std::to_string(id), static_cast<int>(-fd));
+  return OwnedFd(static_cast<int>(fd));
+}
+
+// ---- What the kernel counts of programs and maps.
+
+namespace {
+
+Machine::Runs runs_of(int fd) {
+  bpf_prog_info info = {};
+  InfoAttr attr{static_cast<uint32_t>(fd), sizeof(info), address_of(&info)};
+  if (bpf(Command::kObjectInfo, attr) < 0) return {};
+  return {info.run_cnt, info.run_time_ns};
+}
+
+// Runs a program once. Returns its result.
+Result<uint32_t> run_once(int fd) {
+  TestRunAttr attr;
+  attr.prog_fd = static_cast<uint32_t>(fd);
+  if (const long result = bpf(Command::kTestRun, attr); result < 0)
+    return fail_errno("cannot run a program", static_cast<int>(-result));
+  return attr.retval;
+}
+
+OwnedFd load_empty_program() {
+  const program::BpfInsn code[] = {{BPF_ALU64 | BPF_MOV | BPF_K, 0, 0, 0}, {BPF_JMP | BPF_EXIT, 0, 0, 0}};
+  ProgLoadAttr attr;
+  attr.prog_type = number_of(program::ProgramKind::kRawTracepoint);
+  attr.insn_cnt = std::size(code);
+  attr.insns = address_of(code);
+  attr.license = address_of("GPL");
+  return OwnedFd(static_cast<int>(bpf(Command::kProgLoad, attr)));
+}
+
+}  // namespace
+
+// While a descriptor of BPF_ENABLE_STATS is open (Linux 5.8).
+Status LinuxMachine::count_runs(bool on) {
+  statistics_ = {};
+  if (!on) return {};
+  EnableStatsAttr enable;
+  const long fd = bpf(Command::kEnableStats, enable);
+  if (fd < 0) return fail_errno("the kernel does not count runs", static_cast<int>(-fd));
+  statistics_ = OwnedFd(static_cast<int>(fd));
+  return {};
+}
+
+Machine::Runs LinuxMachine::counted_runs(ProgramId program) { return runs_of(programs_[program].get()); }
+
+// The least of several averages: others interrupt, and the first runs are slow.
+uint64_t LinuxMachine::counting_ns() {
+  constexpr int kBatches = 8, kRuns = 32;
+  const OwnedFd empty = load_empty_program();
+  EnableStatsAttr enable;
+  const OwnedFd statistics(static_cast<int>(bpf(Command::kEnableStats, enable)));
+  if (!empty.valid() || !statistics.valid()) return 0;
+  uint64_t least = UINT64_MAX;
+  for (int batch = 0; batch < kBatches; ++batch) {
+    const Runs before = runs_of(empty.get());
+    for (int i = 0; i < kRuns; ++i)
+      if (!run_once(empty.get())) return 0;
+    const Runs after = runs_of(empty.get());
+    if (after.count > before.count) least = std::min(least, (after.ns - before.ns) / (after.count - before.count));
+  }
+  return least == UINT64_MAX ? 0 : least;
+}
+
+// Before Linux 6.4 the kernel estimates it by the shape of the map.
+uint64_t LinuxMachine::memory_bytes(MapId map) {
+  const auto text = read_file(fmt::format("/proc/self/fdinfo/{}", maps_[map].fd.get()));
+  if (!text) return 0;
+  constexpr std::string_view kKey = "memlock:";
+  for (const std::string_view line : split(*text, '\n'))
+    if (line.starts_with(kKey)) return static_cast<uint64_t>(parse_int(trim(line.substr(kKey.size()))).value_or(0));
+  return 0;
+}
+
+// Without statistics, the measured time includes the system calls.
+Result<Machine::Measured> LinuxMachine::measure(ProgramId program, uint64_t count) {
+  const int fd = programs_[program].get();
+  EnableStatsAttr enable;
+  const OwnedFd statistics(static_cast<int>(bpf(Command::kEnableStats, enable)));
+  const Runs before = runs_of(fd);
+  const uint64_t started = now_ns();
+  uint32_t result = 0;
+  for (uint64_t i = 0; i < count; ++i) result = TRY(run_once(fd));
+  const uint64_t elapsed = now_ns() - started;
+  const Runs after = runs_of(fd);
+  if (after.count > before.count) return Measured{result, (after.ns - before.ns) / (after.count - before.count)};
+  return Measured{result, elapsed / std::max<uint64_t>(count, 1)};
+}
+
+std::optional<uint64_t> LinuxMachine::process_cpu_ns(uint32_t pid) { return kernel::process_cpu_ns(pid); }
+
+std::optional<kernel::SchedulingTimes> LinuxMachine::scheduling_times(uint32_t pid) {
+  return kernel::scheduling_times(pid);
 }
 
 }  // namespace espy::load

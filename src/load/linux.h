@@ -1,5 +1,5 @@
-// LinuxMachine: the Machine of the running kernel. linux.cc: maps and programs; attach.cc: links; statistics.cc: what
-// the kernel counts; features.cc: features.
+// LinuxMachine: the Machine of the running kernel. linux.cc: maps, programs and what the
+// kernel counts; attach.cc: links; find_features.cc: features.
 #pragma once
 
 #include <cstdint>
@@ -14,11 +14,12 @@
 #include <utility>
 #include <vector>
 
-#include "base/janitor.h"
+#include "base/files.h"
+#include "base/process.h"
+#include "base/result.h"
+#include "load/attach.h"
 #include "load/bpf.h"
-#include "load/link_closer.h"
 #include "load/machine.h"
-#include "load/return_probes.h"
 
 struct perf_event_attr;
 
@@ -176,5 +177,19 @@ class LinuxMachine final : public Machine {
   std::string log_;
   BtfLookup btf_;
 };
+
+// ---- The BPF programs loaded in the kernel: the targets of fentry:bpf.
+
+// A function of a program. btf_id: in the program's BTF.
+struct LoadedFunction {
+  uint32_t program_id = 0;
+  uint32_t btf_id = 0;
+  std::string name;
+};
+
+// Returns the functions of all programs that have BTF and can be traced (tracing programs cannot), by program id.
+std::vector<LoadedFunction> loaded_functions();
+
+Result<OwnedFd> open_program(uint32_t id);
 
 }  // namespace espy::load

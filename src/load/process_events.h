@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-#include "base/fd.h"
+#include "base/files.h"
 #include "load/linux.h"
 
 namespace espy::load {

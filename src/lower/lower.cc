@@ -38,7 +38,7 @@
 
 #include "lower/lowering.h"
 #include "lower/mappings.h"
-#include "lower/processes.h"
+#include "lower/process_ids.h"
 
 namespace espy::lower {
 namespace {

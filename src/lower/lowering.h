@@ -28,7 +28,7 @@
 #include "check/checked.h"
 #include "ir/builder.h"
 #include "kernel/kernel.h"
-#include "lower/functions.h"
+#include "lower/ir_functions.h"
 #include "lower/module_context.h"
 #include "program/program.h"
 #include "spec/builtin.h"
@@ -59,7 +59,7 @@ struct EventArgument {
   Operand operand = {};
 };
 
-// Memory of a thread that takes its records instead of the ring (program/span_buffer.h).
+// Memory of a thread that takes its records instead of the ring (program/layout.h).
 struct SpanBuffer {
   program::MapId map;
   ValueId address;
@@ -746,7 +746,7 @@ class Lowering {
   ValueId write_tail(const PlannedField& planned, ValueId destination);
   ValueId bounded(ValueId number, uint32_t limit);
 
-  // ---- Records: in the ring of this CPU, by the protocol of program/ring.h (records.cc)
+  // ---- Records: in the ring of this CPU, by the protocol of program/layout.h (records.cc)
   struct Record {
     program::EventId event;
     uint32_t size_bytes = 0;  // reserved

@@ -5,8 +5,8 @@
 #include <string>
 #include <utility>
 
-#include "lower/functions.h"
-#include "program/unwind.h"
+#include "lower/ir_functions.h"
+#include "program/unwind_layout.h"
 
 namespace espy::lower {
 

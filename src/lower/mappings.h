@@ -1,6 +1,6 @@
 // Emits the search for a mapping of the current task, and for what identifies the file in it, among the kernel's own
-// structures: to unwind user stacks (builtins/unwind.cc), and for the program by which user space learns the key of a
-// file (program/unwind.h).
+// structures: to unwind user stacks (builtins/unwind_stack.cc), and for the program by which user space learns the key
+// of a file (program/unwind_layout.h).
 //
 // In: the root of the tree of mappings. Memory is read without a lock: if the tree changes at the same time, the search
 // may fail or find another mapping, but reads cannot fault.

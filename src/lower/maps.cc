@@ -8,7 +8,7 @@
 #include "program/probe_names.h"
 #include "spec/builtin.h"
 #include "syntax/print.h"
-#include "types/recent_layout.h"
+#include "types/parts.h"
 
 namespace espy::lower {
 namespace {

@@ -233,7 +233,7 @@ ValueId Lowering::init_scratch(uint32_t region_count, const std::function<void()
   if (scratch_.number_slot.valid()) write_slot(scratch_.number_slot, ir().constant(0));
   if (scratch_.size_bytes == 0) {
     main.values[scratch_.main_base] = {.op = Op::k_konst};
-  } else if (context_.is_preemptible && kernel().has(kernel::Feature::kAtomicFetch)) {  // see program/ring.h
+  } else if (context_.is_preemptible && kernel().has(kernel::Feature::kAtomicFetch)) {  // see program/layout.h
     const ValueId of_cpu =
         cpu_memory_address(add_cpu_memory(scratch_region_bytes() * region_count + kRegionsOffsetBytes));
     const ValueId region = take_scratch_region(of_cpu, region_count, if_none_is_free);

@@ -5,8 +5,8 @@
 #include <tuple>
 #include <utility>
 
+#include "program/layout.h"
 #include "program/probe_names.h"
-#include "program/ring.h"
 #include "spec/builtin.h"
 
 namespace espy::lower {

@@ -13,7 +13,7 @@
 #include <utility>
 
 #include "lower/lowering.h"
-#include "lower/processes.h"
+#include "lower/process_ids.h"
 #include "spec/builtin.h"
 
 namespace espy::lower {

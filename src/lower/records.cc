@@ -10,8 +10,7 @@
 #include <cerrno>
 
 #include "lower/lowering.h"
-#include "program/ring.h"
-#include "program/span_buffer.h"
+#include "program/layout.h"
 
 namespace espy::lower {
 namespace {
@@ -135,7 +134,7 @@ ValueId Lowering::write_tail(const PlannedField& planned, ValueId destination) {
   return size;
 }
 
-// ---- Records, by the protocol of program/ring.h
+// ---- Records, by the protocol of program/layout.h
 
 // Returns the size of the fixed part. A field in the tail has its offset and length there, 4 bytes each.
 uint32_t Lowering::lay_out_fields(program::EventSchema& schema) {

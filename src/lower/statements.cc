@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "lower/lowering.h"
-#include "types/recent_layout.h"
+#include "types/parts.h"
 
 namespace espy::lower {
 

@@ -6,8 +6,8 @@
 #include <set>
 
 #include "base/strings.h"
-#include "lsp/describe.h"
-#include "lsp/place.h"
+#include "lsp/hover.h"
+#include "lsp/names.h"
 
 namespace espy::lsp {
 namespace {

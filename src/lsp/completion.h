@@ -4,8 +4,7 @@
 #include <cstdint>
 
 #include "lsp/document.h"
-#include "lsp/json.h"
-#include "lsp/probe_names.h"
+#include "lsp/names.h"
 
 namespace espy::lsp {
 

@@ -1,15 +1,42 @@
-// Where the names of a script are defined and used: definition, references, renaming, symbols, types of variables.
+// What is being written at a place of a script, by the text before it alone: it may be wrong or unfinished.
 #pragma once
 
 #include <cstdint>
+#include <map>
+#include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "base/result.h"
 #include "lsp/document.h"
-#include "lsp/json.h"
+#include "lsp/script_analysis.h"
 
 namespace espy::lsp {
+
+struct Place {
+  enum class Kind : uint8_t {
+    kNothing,      // a comment, a text, a number
+    kAttachPoint,  // outside of braces, but not in a predicate
+    kMember,       // behind `.` or `->`
+    kMap,
+    kVariable,
+    kName,
+  };
+  Kind kind = Kind::kNothing;
+  uint32_t begin = 0;  // of what is being written
+};
+Place place_of(std::string_view text, uint32_t offset);
+
+// A call whose arguments the place is among.
+struct OpenCall {
+  std::string name;
+  uint32_t argument = 0;  // index
+};
+// Returns the innermost call; nullopt if there is none.
+std::optional<OpenCall> open_call(std::string_view text, uint32_t offset);
+
+// ---- Where the names of a script are defined and used: definition, references, renaming, symbols, types of variables.
 
 // The scheme of documents that the server makes: "espy-btf:///struct task_struct.c".
 constexpr std::string_view kTypeScheme = "espy-btf:///";
@@ -27,5 +54,26 @@ Result<Json> rename(const Document& document, uint32_t offset, const std::string
 Json symbols(const Document& document);
 // Returns the InlayHints: the types of variables and maps where they are assigned first.
 Json inlay_hints(const Document& document);
+
+// ---- The names of probes, which are listed once for each provider, and for each file of user probes.
+
+class ProbeNames {
+ public:
+  explicit ProbeNames(const Services& services) : services_(services) {}
+
+  // Returns the names that begin with `prefix`, at most `most` of them, sorted: "kprobe:vfs_read". `prefix` has the
+  // provider and its colon; of a probe in a file, the file and the next colon as well.
+  std::vector<std::string> with_prefix(const std::string& prefix, size_t most);
+  // Lists those of the next provider that were not listed yet, so that a completion need not. False if there is none.
+  bool list_ahead();
+  // Forgets all, as another kernel is in use.
+  void clear() { lists_.clear(); }
+
+ private:
+  const std::vector<std::string>& list(const std::string& head);
+
+  const Services& services_;
+  std::map<std::string, std::vector<std::string>, std::less<>> lists_;
+};
 
 }  // namespace espy::lsp

@@ -1,16 +1,153 @@
 #include "lsp/server.h"
 
+#include <fmt/format.h>
+#include <poll.h>
+#include <unistd.h>
+
 #include <algorithm>
+#include <cerrno>
 #include <cstdlib>
 
+#include "base/files.h"
+#include "base/strings.h"
 #include "lsp/completion.h"
-#include "lsp/diagnostics.h"
 #include "lsp/hover.h"
 #include "lsp/names.h"
-#include "syntax/format.h"
+#include "syntax/format_script.h"
 #include "syntax/parser.h"
 
 namespace espy::lsp {
+
+namespace {
+
+constexpr size_t kMostHeaderBytes = 4000;
+constexpr std::string_view kEndOfHeader = "\r\n\r\n";
+
+// The number behind "Content-Length:"; nullopt if there is none.
+std::optional<uint64_t> content_length(std::string_view header) {
+  for (const std::string_view line : split(header, '\n')) {
+    const size_t colon = line.find(':');
+    if (colon == line.npos || to_lower(trim(line.substr(0, colon))) != "content-length") continue;
+    std::string_view value = trim(line.substr(colon + 1));
+    const auto length = take_number(value, 10);
+    if (length && value.empty()) return length;
+  }
+  return std::nullopt;
+}
+
+}  // namespace
+
+bool Connection::has_input() const {
+  if (!buffer_.empty()) return true;
+  pollfd input = {in_, POLLIN, 0};
+  return ::poll(&input, 1, 0) > 0;
+}
+
+Result<bool> Connection::fill() {
+  char bytes[16 * 1024];
+  for (;;) {
+    const ssize_t count = ::read(in_, bytes, sizeof(bytes));
+    if (count < 0 && errno == EINTR) continue;
+    if (count < 0) return fail_errno("cannot read from the editor", errno);
+    buffer_.append(bytes, static_cast<size_t>(count));
+    return count > 0;
+  }
+}
+
+Result<std::optional<size_t>> Connection::take_header() {
+  const size_t end = buffer_.find(kEndOfHeader);
+  if (end == buffer_.npos) {
+    if (buffer_.size() <= kMostHeaderBytes) return std::nullopt;
+    return fail("the input is not of the Language Server Protocol", EPROTO, "`espy lsp` is started by editors");
+  }
+  const auto length = content_length(std::string_view(buffer_).substr(0, end));
+  if (!length) return fail("a message has no Content-Length", EPROTO, "`espy lsp` is started by editors");
+  if (*length > kMostBytes) return fail(fmt::format("a message has {} bytes; {} is the limit", *length, kMostBytes));
+  buffer_.erase(0, end + kEndOfHeader.size());
+  return static_cast<size_t>(*length);
+}
+
+Result<std::optional<std::string>> Connection::read() {
+  std::optional<size_t> length = TRY(take_header());
+  while (!length) {
+    if (!TRY(fill())) return std::nullopt;
+    length = TRY(take_header());
+  }
+  while (buffer_.size() < *length)
+    if (!TRY(fill())) return fail("the input ends within a message", EPROTO);
+  std::string body = buffer_.substr(0, *length);
+  buffer_.erase(0, *length);
+  return body;
+}
+
+Status Connection::write(const std::string& body) {
+  return write_all(out_, fmt::format("Content-Length: {}\r\n\r\n{}", body.size(), body));
+}
+
+namespace {
+
+// The place in the script: that of a macro's call, of the import that leads to it, or its begin.
+source::Span place_in_script(const Analysis& analysis, source::Span span) {
+  while (span.valid() && span.expansion.valid()) span = analysis.sources[span.expansion].call;
+  while (span.valid() && span.source != analysis.script) span = analysis.sources[span.source].imported_at;
+  return span.valid() ? span : source::Span{analysis.script, 0, 0};
+}
+
+Json diagnostic(const Document& document, const source::Diagnostic& each) {
+  const Analysis& analysis = *document.analysis;
+  const source::Span place = place_in_script(analysis, each.span);
+  std::string message = each.message;
+  if (each.span.valid() && each.span.source != analysis.script) {
+    const source::LineColumn at = analysis.sources.line_column(each.span.source, each.span.begin);
+    message = fmt::format("{}:{}: {}", analysis.sources[each.span.source].name, at.line, message);
+  }
+  if (!each.hint.empty()) message += "\n" + each.hint;
+  return {{"range", range_of(document.text, place.begin, place.end)},
+          {"severity", each.severity == source::Severity::kError     ? 1
+                       : each.severity == source::Severity::kWarning ? 2
+                                                                     : 3},
+          {"source", "espy"},
+          {"code", std::string(each.id)},
+          {"message", message}};
+}
+
+// X of "did you mean `X`?".
+std::string proposal(std::string_view message) {
+  constexpr std::string_view kQuestion = "did you mean `";
+  const size_t begin = message.find(kQuestion);
+  if (begin == message.npos) return "";
+  const std::string_view rest = message.substr(begin + kQuestion.size());
+  const size_t end = rest.find('`');
+  return end == rest.npos ? "" : std::string(rest.substr(0, end));
+}
+
+}  // namespace
+
+Json diagnostics(const Document& document) {
+  Json out = Json::array();
+  if (!document.analysis) return out;
+  for (const source::Diagnostic& each : document.analysis->diagnostics.all()) out.push_back(diagnostic(document, each));
+  return out;
+}
+
+Json code_actions(const Document& document, const Json& diagnostics) {
+  Json out = Json::array();
+  if (!diagnostics.is_array()) return out;
+  for (const Json& each : diagnostics) {
+    const std::string wanted = proposal(text_of(at(each, {"message"})));
+    const Position start = position_of(at(each, {"range", "start"}));
+    const Position end = position_of(at(each, {"range", "end"}));
+    if (wanted.empty() || start == end) continue;
+    const Json edit = {{"range", {{"start", json_of(start)}, {"end", json_of(end)}}}, {"newText", wanted}};
+    out.push_back({{"title", fmt::format("Replace by `{}`", wanted)},
+                   {"kind", "quickfix"},
+                   {"isPreferred", true},
+                   {"diagnostics", Json::array({each})},
+                   {"edit", {{"changes", {{document.uri, Json::array({edit})}}}}}});
+  }
+  return out;
+}
+
 namespace {
 
 // Error codes of JSON-RPC and of the protocol.

@@ -1,19 +1,53 @@
-// The language server: what editors show of scripts while they are written, by the Language Server Protocol 3.17.
+// The base protocol of the Language Server Protocol: messages of JSON, each behind a header with its length.
+#pragma once
+
+#include <map>
+#include <optional>
+#include <string>
+
+#include "base/result.h"
+#include "lsp/document.h"
+#include "lsp/names.h"
+
+namespace espy::lsp {
+
+class Connection {
+ public:
+  // Reads from `in`, writes to `out`; closes neither.
+  Connection(int in, int out) : in_(in), out_(out) {}
+
+  // Waits for a message and returns its body; nullopt at the end of the input. Fails if the input is not of the
+  // protocol, or a message is longer than kMostBytes.
+  Result<std::optional<std::string>> read();
+  // True if a part of another message is there already.
+  bool has_input() const;
+  Status write(const std::string& body);
+
+  static constexpr size_t kMostBytes = size_t{16} << 20;
+
+ private:
+  // Appends what the input has, at least a byte. False at its end.
+  Result<bool> fill();
+  // The length that the header gives; nullopt if the header is not complete yet.
+  Result<std::optional<size_t>> take_header();
+
+  int in_;
+  int out_;
+  std::string buffer_;
+};
+
+// ---- Diagnostics, and the corrections that their hints propose.
+
+// Returns the Diagnostics of the document. What is wrong in an imported file is shown at the import.
+Json diagnostics(const Document& document);
+// Returns the CodeActions for diagnostics that the editor has: `did you mean X?` replaces what is underlined by X.
+Json code_actions(const Document& document, const Json& diagnostics);
+
+// ---- The language server: what editors show of scripts while they are written, by the Language Server Protocol 3.17.
 //
 // One thread answers the messages of one editor in their order. Texts are checked as a run would check them, with the
 // same diagnostics; nothing is loaded. A check has its own types and kernel, so that nothing of an earlier text stays.
 // Diagnostics are sent when no further message waits, so that fast typing costs one check.
-#pragma once
-
-#include <map>
-#include <string>
-
-#include "lsp/connection.h"
-#include "lsp/document.h"
-#include "lsp/json.h"
-#include "lsp/probe_names.h"
-
-namespace espy::lsp {
 
 class Server {
  public:

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "ir/slot_liveness.h"
+#include "ir/analysis.h"
 
 namespace espy::opt {
 

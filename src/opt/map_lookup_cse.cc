@@ -13,8 +13,7 @@
 #include <map>
 
 #include "ir/analysis.h"
-#include "ir/memory.h"
-#include "opt/passes.h"
+#include "opt/pipeline.h"
 
 namespace espy::opt {
 namespace {

@@ -8,11 +8,11 @@
 #include <cstdio>
 #include <span>
 
-#include "base/check.h"
-#include "ir/text.h"
-#include "opt/passes.h"
+#include "base/fatal.h"
+#include "ir/ir_text.h"
 
 namespace espy::opt {
+
 namespace {
 
 struct Pass {

@@ -6,7 +6,7 @@
 #include <string_view>
 
 #include "base/byte_reader.h"
-#include "output/order.h"
+#include "output/value.h"
 
 namespace espy::output {
 

@@ -11,8 +11,8 @@
 
 #include "base/byte_reader.h"
 #include "program/probe_names.h"
-#include "program/unwind.h"
-#include "types/variants.h"
+#include "program/unwind_layout.h"
+#include "types/parts.h"
 
 namespace espy::output {
 

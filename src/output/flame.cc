@@ -11,12 +11,11 @@
 #include <map>
 #include <string>
 
-#include "base/printable.h"
 #include "base/strings.h"
 #include "flame_svg.h"
-#include "output/collapse_stacks.h"
+#include "output/forwarding_sink.h"
+#include "output/profile_formats.h"
 #include "output/sink.h"
-#include "output/text_fallback_sink.h"
 
 namespace espy::output {
 

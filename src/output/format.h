@@ -14,7 +14,7 @@
 #include "output/decode.h"
 #include "output/value.h"
 #include "spec/config.h"
-#include "types/units.h"
+#include "types/type.h"
 
 namespace espy::output {
 
@@ -91,5 +91,11 @@ void append_text(std::string& out, const Value& value, const TextStyle& style);
 // The same of a key of a map, without the parentheses of a tuple: `a, 1`.
 std::string key_text(const Value& key, const TextStyle& style);
 void append_key_text(std::string& out, const Value& key, const TextStyle& style);
+
+// ---- %gr: the allocator's gfp_t flags by name.
+
+// "GFP_KERNEL|__GFP_ZERO"; bits without a name as a number. Bit numbers of include/linux/gfp_types.h since Linux 6.9;
+// earlier releases have others.
+std::string gfp_flags(uint64_t flags);
 
 }  // namespace espy::output

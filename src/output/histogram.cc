@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <numeric>
 
-#include "output/append.h"
+#include "output/bytes.h"
 #include "output/quantity.h"
 #include "program/layout.h"
 

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "output/value.h"
-#include "types/units.h"
+#include "types/type.h"
 
 namespace espy::output {
 

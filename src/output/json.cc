@@ -11,9 +11,9 @@
 #include <unordered_set>
 
 #include "base/clock.h"
-#include "base/printable.h"
-#include "output/divide.h"
+#include "base/strings.h"
 #include "output/histogram.h"
+#include "output/quantity.h"
 #include "output/sink.h"
 #include "program/layout.h"
 

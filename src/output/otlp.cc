@@ -1,21 +1,292 @@
-// OTLP/JSON, a line each, as the file receiver of the OpenTelemetry collector reads them: spans, metrics and logs.
-//
-// Spans belong to the process that they are of, with its name as that of the service; metrics and logs to espy. A span
-// is written once it has ended. The outermost span of a thread begins a trace, unless its arguments name one
-// (otlp_json.h); those within it follow.
+#include "output/otlp.h"
+
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <cctype>
+#include <climits>
 #include <map>
+#include <unordered_map>
 #include <utility>
 #include <vector>
 
-#include "output/divide.h"
+#include "base/strings.h"
+#include "output/forwarding_sink.h"
+#include "output/histogram.h"
 #include "output/json.h"
-#include "output/otlp_json.h"
+#include "output/profile_formats.h"
+#include "output/quantity.h"
 #include "output/sink.h"
-#include "output/text_fallback_sink.h"
+#include "program/layout.h"
+#include "types/type.h"
 
 namespace espy::output {
+
+namespace {
+
+constexpr size_t kTraceIdDigits = 32, kSpanIdDigits = 16;
+
+std::string base64(std::string_view bytes) {
+  constexpr std::string_view kDigits = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+  std::string out;
+  for (size_t i = 0; i < bytes.size(); i += 3) {
+    uint32_t group = 0;
+    for (size_t j = 0; j < 3; ++j)
+      group = group << 8 | (i + j < bytes.size() ? static_cast<unsigned char>(bytes[i + j]) : 0);
+    for (size_t j = 0; j < 4; ++j) out += i + j <= bytes.size() ? kDigits[group >> (18 - 6 * j) & 63] : '=';
+  }
+  return out;
+}
+
+std::string array(const std::vector<Value>& items, const TextStyle& style) {
+  OtlpList values;
+  for (const Value& item : items) values.add(otlp_value(item, style));
+  return fmt::format("{{\"arrayValue\":{{\"values\":[{}]}}}}", values.text());
+}
+
+struct ToAnyValue {
+  const TextStyle& style;
+  std::string operator()(bool v) const { return fmt::format("{{\"boolValue\":{}}}", v); }
+  std::string operator()(int64_t v) const { return fmt::format("{{\"intValue\":\"{}\"}}", v); }
+  std::string operator()(uint64_t v) const {
+    // intValue is signed.
+    return v <= INT64_MAX ? (*this)(static_cast<int64_t>(v)) : fmt::format("{{\"stringValue\":\"{}\"}}", v);
+  }
+  std::string operator()(const BufferValue& v) const {
+    return fmt::format("{{\"bytesValue\":\"{}\"}}", base64(v.bytes));
+  }
+  std::string operator()(const ListValue& v) const { return array(v.items, style); }
+  std::string operator()(const TupleValue& v) const { return array(v.items, style); }
+  std::string operator()(const RecentValue& v) const { return array(v.items, style); }
+  std::string operator()(const RecordValue& v) const {
+    OtlpList members;
+    for (size_t i = 0; i < v.items.size(); ++i) members.add(v.names->members[i], otlp_value(v.items[i], style));
+    return fmt::format("{{\"kvlistValue\":{{\"values\":[{}]}}}}", members.text());
+  }
+  std::string operator()(const StringValue& v) const { return text(exact_utf8(to_text({v}, style))); }
+  std::string operator()(const TextValue& v) const { return text(exact_utf8(to_text({v}, style))); }
+  template <class Other>
+  std::string operator()(const Other& v) const {
+    return text(to_text({v}, style));
+  }
+
+ private:
+  static std::string text(std::string_view text) { return fmt::format("{{\"stringValue\":{}}}", quoted(text)); }
+};
+
+// The digits of an id: of a text as they are, of bytes, of a number.
+std::string id_digits(const Value& value) {
+  std::string out;
+  const auto add_byte = [&](uint64_t byte) { out += fmt::format("{:02x}", byte & 0xff); };
+  if (const auto* text = std::get_if<StringValue>(&value.node)) return text->text;
+  if (const auto* number = std::get_if<uint64_t>(&value.node)) return fmt::format("{:016x}", *number);
+  if (const auto* number = std::get_if<int64_t>(&value.node))
+    return fmt::format("{:016x}", static_cast<uint64_t>(*number));
+  if (const auto* buffer = std::get_if<BufferValue>(&value.node))
+    for (const char byte : buffer->bytes) add_byte(static_cast<unsigned char>(byte));
+  if (const auto* list = std::get_if<ListValue>(&value.node))
+    for (const Value& item : list->items) {
+      if (const auto* natural = std::get_if<uint64_t>(&item.node)) add_byte(*natural);
+      if (const auto* whole = std::get_if<int64_t>(&item.node)) add_byte(static_cast<uint64_t>(*whole));
+    }
+  return out;
+}
+
+// Returns "" if it is no such id. Systems with trace ids of 64 bits have them in the lower half.
+std::string valid_id(std::string digits, size_t length) {
+  std::ranges::transform(digits, digits.begin(),
+                         [](char c) { return static_cast<char>(std::tolower(static_cast<unsigned char>(c))); });
+  if (length == kTraceIdDigits && digits.size() == kSpanIdDigits) digits.insert(0, kSpanIdDigits, '0');
+  const bool is_id = digits.size() == length && digits.find_first_not_of("0123456789abcdef") == digits.npos &&
+                     digits.find_first_not_of('0') != digits.npos;
+  return is_id ? digits : "";
+}
+
+// "00-TRACE-PARENT-01"
+TraceContext parse_traceparent(std::string_view text) {
+  constexpr size_t kTraceAt = 3, kParentAt = kTraceAt + kTraceIdDigits + 1, kBytes = kParentAt + kSpanIdDigits;
+  if (text.size() < kBytes || text[2] != '-' || text[kParentAt - 1] != '-') return {};
+  return {valid_id(std::string(text.substr(kTraceAt, kTraceIdDigits)), kTraceIdDigits),
+          valid_id(std::string(text.substr(kParentAt, kSpanIdDigits)), kSpanIdDigits)};
+}
+
+}  // namespace
+
+void OtlpList::add(std::string_view key, std::string_view any_value) {
+  add(fmt::format("{{\"key\":{},\"value\":{}}}", quoted(key), any_value));
+}
+
+void OtlpList::add_text(std::string_view key, std::string_view text) {
+  add(key, fmt::format("{{\"stringValue\":{}}}", quoted(text)));
+}
+
+void OtlpList::add_number(std::string_view key, int64_t number) {
+  add(key, fmt::format("{{\"intValue\":\"{}\"}}", number));
+}
+
+std::string otlp_value(const Value& value, const TextStyle& style) { return std::visit(ToAnyValue{style}, value.node); }
+
+bool is_trace_context(std::string_view argument) {
+  return argument == "traceparent" || argument == "trace_id" || argument == "parent_span_id";
+}
+
+TraceContext trace_context_of(const SpanEvent& event) {
+  TraceContext out;
+  for (const auto& [name, value] : event.arguments) {
+    if (name == "traceparent") out = parse_traceparent(id_digits(value));
+    if (name == "trace_id") out.trace_id = valid_id(id_digits(value), kTraceIdDigits);
+    if (name == "parent_span_id") out.parent_id = valid_id(id_digits(value), kSpanIdDigits);
+  }
+  if (out.trace_id.empty()) out.parent_id.clear();
+  return out;
+}
+
+// ---- Maps as metrics of OpenTelemetry: count() and sum() as sums since the map was last cleared, histograms with the
+// bounds of their buckets, avg() and stats() as histograms of one bucket, other numbers as gauges.
+
+namespace {
+
+using types::Kind;
+
+// UCUM
+std::string_view unit_name(types::Unit unit) {
+  switch (unit) {
+    case types::Unit::kNone: return "";
+    case types::Unit::kBytes: return "By";
+    case types::Unit::kNanoseconds: return "ns";
+    case types::Unit::kMicroseconds: return "us";
+    case types::Unit::kMilliseconds: return "ms";
+    case types::Unit::kSeconds: return "s";
+  }
+  return "";
+}
+
+// Counts by bucket. A bound is the greatest value of the bucket before it.
+struct Buckets {
+  OtlpList counts, bounds;
+  uint64_t total = 0;
+
+  void add(uint64_t count) {
+    counts.add(fmt::format("\"{}\"", count));
+    total += count;
+  }
+};
+
+// `last_of`: the greatest value of a bucket; nullopt if it has none. Buckets at the ends that are empty are left out.
+template <class LastOf>
+std::string buckets(const std::vector<uint64_t>& all, const LastOf& last_of) {
+  const BucketRange range = used_buckets(all);
+  Buckets out;
+  if (range.first <= range.last) {
+    if (range.first > 0) {
+      out.add(0);
+      out.bounds.add(fmt::format("{}", *last_of(range.first - 1)));
+    }
+    for (size_t i = range.first; i <= range.last; ++i) {
+      out.add(all[i]);
+      if (const auto last = last_of(i)) out.bounds.add(fmt::format("{}", *last));
+    }
+    if (last_of(range.last)) out.add(0);
+  }
+  return fmt::format("\"count\":\"{}\",\"bucketCounts\":[{}],\"explicitBounds\":[{}]", out.total, out.counts.text(),
+                     out.bounds.text());
+}
+
+std::string number_text(const StatsValue& stats) {
+  return stats.is_signed ? std::to_string(stats.total) : std::to_string(static_cast<uint64_t>(stats.total));
+}
+
+// What a data point has apart from its times and attributes; "" for values that are no numbers.
+struct ToPoint {
+  std::string operator()(bool v) const { return fmt::format("\"asInt\":\"{}\"", v ? 1 : 0); }
+  std::string operator()(int64_t v) const { return fmt::format("\"asInt\":\"{}\"", v); }
+  std::string operator()(uint64_t v) const {
+    return v <= INT64_MAX ? (*this)(static_cast<int64_t>(v)) : fmt::format("\"asDouble\":{}", v);
+  }
+  std::string operator()(const EnumValue& v) const { return (*this)(v.number); }
+  std::string operator()(const StatsValue& v) const {
+    return fmt::format("\"count\":\"{}\",\"sum\":{}", v.count, number_text(v));
+  }
+  std::string operator()(const HistValue& v) const {
+    return buckets(v.buckets, [&](size_t i) -> std::optional<int64_t> {
+      if (i + 1 == v.buckets.size()) return std::nullopt;
+      return static_cast<int64_t>(program::hist_bucket_start(static_cast<uint32_t>(i + 1), v.bits) - 1);
+    });
+  }
+  std::string operator()(const LhistValue& v) const {
+    return buckets(v.buckets, [&](size_t i) -> std::optional<int64_t> {
+      if (i + 1 == v.buckets.size()) return std::nullopt;
+      return v.end_of(i) - 1;
+    });
+  }
+  template <class Other>
+  std::string operator()(const Other&) const {
+    return "";
+  }
+};
+
+std::string data_point(const OtlpList& attributes, uint64_t start_ns, uint64_t time_ns, std::string_view value) {
+  return fmt::format("{{\"attributes\":[{}],\"startTimeUnixNano\":\"{}\",\"timeUnixNano\":\"{}\",{}}}",
+                     attributes.text(), start_ns, time_ns, value);
+}
+
+OtlpList attributes_of(const MapView& map, const Value& key, const TextStyle& style) {
+  OtlpList out;
+  if (map.is_scalar) return out;
+  const KeyStack parts = split_key(key, map.key_names);
+  TextStyle of_stacks = style;
+  of_stacks.is_for_terminal = true;
+  for (const auto& [name, value] : parts.labels) out.add(name, otlp_value(*value, style));
+  for (const StackValue* stack : parts.stacks)
+    out.add_text(stack->is_user ? "ustack" : "kstack", to_text({*stack}, of_stacks));
+  return out;
+}
+
+// The kind of metric, and what it has before its data points.
+std::string head_of(const MapView& map) {
+  constexpr std::string_view kCumulative = "\"aggregationTemporality\":2,";
+  switch (map.kind) {
+    case Kind::kCount: return fmt::format("\"sum\":{{{}\"isMonotonic\":true,", kCumulative);
+    case Kind::kSum: return fmt::format("\"sum\":{{{}\"isMonotonic\":{},", kCumulative, !map.is_signed);
+    case Kind::kHist:
+    case Kind::kLhist:
+    case Kind::kAvg:
+    case Kind::kStats: return fmt::format("\"histogram\":{{{}", kCumulative);
+    default: return "\"gauge\":{";
+  }
+}
+
+}  // namespace
+
+std::string otlp_metric(const MapView& map, uint64_t start_ns, uint64_t now_ns, const TextStyle& style) {
+  OtlpList points;
+  std::unordered_map<std::string, int64_t> used;
+  for (const MapEntry& entry : shown_entries(map)) {
+    OtlpList attributes = attributes_of(map, entry.key, style);
+    // Several keys can have the same texts, as addresses of one function. Points of the same attributes would be one.
+    if (const int64_t number = ++used[attributes.text()]; number > 1) attributes.add_number("espy.number", number);
+    if (const auto* series = std::get_if<TseriesValue>(&entry.value.node)) {
+      for (const TseriesPoint& point : series->points)
+        if (point.value)
+          points.add(
+              data_point(attributes, point.start_ns, point.start_ns + series->interval_ns,
+                         series->is_signed ? ToPoint()(*point.value) : ToPoint()(static_cast<uint64_t>(*point.value))));
+      continue;
+    }
+    const std::string point = std::visit(ToPoint(), divided(entry.value, map.divisor).node);
+    if (!point.empty()) points.add(data_point(attributes, start_ns, now_ns, point));
+  }
+  if (points.empty()) return "";
+  const std::string_view unit = map.kind == Kind::kCount ? "1" : unit_name(types::unit_of(map.name));
+  return fmt::format("{{\"name\":{},\"unit\":\"{}\",{}\"dataPoints\":[{}]}}}}",
+                     quoted(types::plain_name(map.name, "value")), unit, head_of(map), points.text());
+}
+
+// ---- OTLP/JSON, a line each, as the file receiver of the OpenTelemetry collector reads them: spans, metrics and logs.
+//
+// Spans belong to the process that they are of, with its name as that of the service; metrics and logs to espy. A span
+// is written once it has ended. The outermost span of a thread begins a trace, unless its arguments name one
+// (otlp.h); those within it follow.
 
 namespace {
 

@@ -1,4 +1,4 @@
-// Sink: one output format. Each is implemented in a file of its own, output/NAME.cc; sinks.cc lists them.
+// Sink: one output format. Each is implemented in a file of its own, output/NAME.cc; sink.cc lists them.
 //
 // In: Values and events of a run, in order. Out: bytes to a Writer.
 #pragma once
@@ -14,7 +14,6 @@
 
 #include "base/result.h"
 #include "output/compact_entries.h"
-#include "output/cost_report.h"
 #include "output/decode.h"
 #include "output/format.h"
 #include "output/loss_report.h"
@@ -128,7 +127,7 @@ class Sink {
   virtual void benchmark(std::string_view name, uint64_t average_ns, uint64_t iterations) = 0;
 };
 
-// An output format. Each is defined in a file of its own, output/NAME.cc, and listed in sinks.cc.
+// An output format. Each is defined in a file of its own, output/NAME.cc, and listed in sink.cc.
 struct SinkRow {
   std::string_view name;     // of -f: "text"
   std::string_view doc;      // for --help and the manual: a few words

@@ -7,12 +7,11 @@
 #include <unordered_set>
 
 #include "base/clock.h"
-#include "base/printable.h"
-#include "output/divide.h"
+#include "base/strings.h"
 #include "output/histogram.h"
 #include "output/quantity.h"
 #include "output/sink.h"
-#include "output/span_text.h"
+#include "output/spans.h"
 
 namespace espy::output {
 

@@ -1,5 +1,5 @@
 // begin and end: run by the session before the probes are attached and after they are detached.
-#include "probes/common.h"
+#include "probes/probe_support.h"
 
 namespace espy::probes {
 

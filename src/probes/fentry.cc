@@ -17,11 +17,10 @@
 #include <map>
 
 #include "base/strings.h"
-#include "kernel/dangerous_functions.h"
-#include "load/loaded_programs.h"
+#include "kernel/functions.h"
+#include "load/linux.h"
 #include "load/machine.h"
-#include "probes/common.h"
-#include "probes/similar_functions.h"
+#include "probes/probe_support.h"
 
 namespace espy::probes {
 

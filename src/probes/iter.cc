@@ -12,7 +12,7 @@
 
 #include "base/strings.h"
 #include "load/machine.h"
-#include "probes/common.h"
+#include "probes/probe_support.h"
 
 namespace espy::probes {
 

@@ -24,8 +24,7 @@
 
 #include "base/strings.h"
 #include "load/machine.h"
-#include "probes/common.h"
-#include "probes/similar_functions.h"
+#include "probes/probe_support.h"
 
 namespace espy::probes {
 

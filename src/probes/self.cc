@@ -1,6 +1,6 @@
 // self: run by the session when espy receives a signal.
 #include "base/strings.h"
-#include "probes/common.h"
+#include "probes/probe_support.h"
 
 namespace espy::probes {
 

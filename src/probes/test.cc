@@ -1,5 +1,5 @@
 // test and bench: run by the session, one after another, with --test or --bench.
-#include "probes/common.h"
+#include "probes/probe_support.h"
 
 namespace espy::probes {
 

@@ -22,8 +22,8 @@
 // Limits. The kernel refuses instructions that it cannot single-step, but not offsets inside an instruction, so
 // instruction boundaries are checked here, by decoding the function from its start.
 //
-// See also: uprobe_debug.cc for what needs debug information (arguments and variables by name, source lines),
-// uprobe_attach.cc for attaching, uprobe_list.cc for listing.
+// See also: user_function.cc for what needs debug information (arguments and variables by name, source lines) and for
+// listing, uprobe_attach.cc for attaching.
 #include <elf.h>
 #include <fmt/format.h>
 
@@ -35,13 +35,10 @@
 #include "base/untrusted_file.h"
 #include "load/machine.h"
 #include "probes/breaking_places.h"
-#include "probes/common.h"
-#include "probes/program_types.h"
-#include "probes/uprobe_debug.h"
-#include "probes/uprobe_list.h"
+#include "probes/probe_support.h"
 #include "probes/user_function.h"
 #include "symbols/elf_image.h"
-#include "symbols/needed.h"
+#include "symbols/library.h"
 #include "symbols/returns.h"
 #include "symbols/symbols.h"
 #include "symbols/unwind.h"

@@ -14,8 +14,8 @@
 #include "base/untrusted_file.h"
 #include "kernel/arch/arch.h"
 #include "load/machine.h"
-#include "probes/common.h"
-#include "symbols/archive.h"
+#include "probes/probe_support.h"
+#include "symbols/debug_file.h"
 #include "symbols/symbols.h"
 
 namespace espy::probes {

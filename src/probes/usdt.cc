@@ -17,8 +17,6 @@
 // Limits. Floating-point arguments in memory are read as integers. Arguments in vector registers, which the kernel does
 // not save for probes, or in segments (%fs:8) are an error if the script uses them. Kernels without reference counters
 // (before 4.20) do not support semaphores.
-#include "symbols/usdt.h"
-
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -32,10 +30,10 @@
 #include "base/strings.h"
 #include "load/machine.h"
 #include "probes/breaking_places.h"
-#include "probes/common.h"
-#include "probes/program_types.h"
+#include "probes/probe_support.h"
 #include "probes/user_function.h"
 #include "symbols/symbols.h"
+#include "symbols/usdt_notes.h"
 
 namespace espy::probes {
 

@@ -11,7 +11,7 @@
 #include "base/strings.h"
 #include "kernel/cpu_list.h"
 #include "load/machine.h"
-#include "probes/common.h"
+#include "probes/probe_support.h"
 
 namespace espy::probes {
 

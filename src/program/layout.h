@@ -23,8 +23,9 @@
 
 #include <bit>
 #include <cstdint>
+#include <string_view>
 
-#include "types/recent_layout.h"
+#include "types/parts.h"
 
 namespace espy::program {
 
@@ -74,5 +75,78 @@ struct TseriesSlot {
   int64_t value;   // last, sum, min or max; for avg the sum
   uint64_t count;  // of values; of last the time of the value, in nanoseconds since 1970
 };
+
+// ---- The ring buffer for records from programs to user space.
+//
+// The kernel's ring buffer costs 30 ns per record on one CPU and 600 ns under contention. This one costs an atomic
+// compare-and-exchange and plain stores. It is an mmapable array with one value per CPU:
+//
+//   byte 0      head   u64, total bytes reserved on this CPU; advanced by programs with atomic_cmpxchg
+//   byte 64     tail   u64, total bytes consumed; advanced by user space
+//   byte 128    lost   u64, records dropped since the ring was full; atomic_add
+//   byte 192    guard  u64, runs of programs that are about to move head, on kernels without compare-and-exchange
+//   a page      data   ring_bytes (a power of two), then slack for the longest record, so that no record wraps
+//
+// To reserve, a program reads head and tail. If head + size - tail > ring_bytes, it increments `lost` and drops the
+// record; else it exchanges head for head + size. The exchange fails if an interrupt reserves in between, and is
+// retried up to four times. The record is at data + (head & (ring_bytes - 1)). The program fills it and stores
+// `event_plus_one` last, with release order. The consumer takes records while `event_plus_one` is not 0, zeroes them
+// and advances tail; so a reserved record reads as 0 until it is complete. There is no wake-up: the consumer polls
+// every millisecond while records arrive, backing off to 10 ms.
+//
+// Records of several CPUs are merged by `sequence`, which each record takes from one counter after its reservation.
+//
+// Kernels before 5.12 have no atomic operation but add, and their programs cannot be preempted. There, a program moves
+// the head by a plain store, after it has incremented `guard`; if guard is then above 1, it has interrupted another one
+// that is about to move the head, and its exchange has failed. The sequence is the time then.
+
+constexpr uint32_t kRingHeadOffset = 0;
+constexpr uint32_t kRingTailOffset = 64;
+constexpr uint32_t kRingLostOffset = 128;
+constexpr uint32_t kRingGuardOffset = 192;
+constexpr uint32_t kMaxRecordBytes = 80 * 1024;
+
+// The initially mapped part of a ring's data, if no record is longer than kMaxRecordBytes; the rest is mapped when
+// records reach it. Most scripts print little, and mapped pages are resident.
+constexpr uint32_t kRingFirstDataBytes = 256 * 1024;
+
+// Data and values are mapped separately, so they begin at pages of the kernel.
+constexpr uint32_t ring_data_offset(uint32_t page_size_bytes) { return page_size_bytes; }
+
+// ---- The memory in which a thread keeps records of spans until the tree that they belong to is shown or dropped.
+//
+// A buffer is an element of the array `span_buffers`: a header, the data, and slack for the longest record. The data is
+// a ring of records (RecordHeader) that one thread writes. Where the rest of the ring is too short for a record, the
+// rest is left, marked by a zero word, and the record begins at the start of the ring. `sequence` of a record is the
+// position of the one before it.
+//
+// Which thread has which buffer is in `span_owners`, one value: counters, then a word for each buffer with the task
+// that owns it, 0 if it is free. The words are a hash table: a task owns one of the eight words of either of two
+// buckets.
+
+constexpr std::string_view kSpanBuffersMap = "span_buffers", kSpanOwnersMap = "span_owners";
+
+// Offsets in a buffer. Positions count the bytes ever written.
+constexpr int64_t kSpanHead = 0;         // u64: position after the last record
+constexpr int64_t kSpanBegin = 8;        // u64: position of the tree's first record
+constexpr int64_t kSpanLast = 16;        // u64: position of the last record; kNoSpanRecord: there is none
+constexpr int64_t kSpanLastBefore = 24;  // u64: the same when the tree began
+constexpr int64_t kSpanDepth = 32;       // u64: calls of the root in progress; 0: there is no tree
+constexpr int64_t kSpanFrame = 40;       // u64: of the root; 0: unknown
+constexpr int64_t kSpanSkipped = 48;     // u64: calls in progress that did not fit
+constexpr int64_t kSpanLeftOut = 56;     // u64: events of the tree that did not fit
+constexpr int64_t kSpanNow = 64;         // u64: scratch
+constexpr int64_t kSpanIndex = 72;       // u64: of the buffer in the array
+constexpr int64_t kSpanLength = 252;     // u32: of the data, written before it is copied into a record
+constexpr uint32_t kSpanHeaderBytes = 256;
+constexpr int64_t kNoSpanRecord = -1;
+
+// Offsets in `span_owners`, u64 each.
+constexpr uint32_t kTreesBegun = 0;
+constexpr uint32_t kTreesShown = 8;
+constexpr uint32_t kTreesDropped = 16;
+constexpr uint32_t kTreesLeft = 24;  // whose root did not return
+constexpr uint32_t kSpanOwners = 64;
+constexpr uint32_t kSpanBucketWords = 8;
 
 }  // namespace espy::program

@@ -12,7 +12,7 @@
 #include <utility>
 #include <vector>
 
-#include "base/file_state.h"
+#include "base/files.h"
 #include "base/id.h"
 #include "source/source.h"
 #include "types/type.h"
@@ -112,7 +112,7 @@ struct EventSchema {
   ProgramId program;  // the program that emits it
 };
 
-// The header of every record (program/ring.h).
+// The header of every record (program/layout.h).
 struct RecordHeader {
   uint32_t event_plus_one;  // 0: reserved, not yet complete. Written last.
   uint32_t size_bytes;      // of the whole record, with the header; a multiple of 8
@@ -311,7 +311,7 @@ struct Program {
 
   MapId globals;                  // scalars, counters, flags; mmapable, one value
   MapId rodata;                   // constants
-  MapId ring;                     // program/ring.h; invalid if the program emits no records
+  MapId ring;                     // program/layout.h; invalid if the program emits no records
   uint32_t ring_bytes = 0;        // data bytes per CPU, a power of two
   uint32_t ring_slack_bytes = 0;  // after the data: the longest record of this program, rounded up
   uint32_t cpu_count = 0;
@@ -341,7 +341,7 @@ struct Program {
     std::vector<std::pair<std::string, ProgramId>> programs;
   } following;
   MapId cgroup;  // --cgroup: a kCgroupArray with the group that probes are limited to; invalid without
-  // Maps for unwinding user stacks by tables (program/unwind.h); invalid if not used.
+  // Maps for unwinding user stacks by tables (program/unwind_layout.h); invalid if not used.
   struct UnwoundStacks {
     types::TypeId type;
     MapId map;

@@ -13,9 +13,9 @@
 #include "base/byte_reader.h"
 #include "base/result.h"
 #include "base/untrusted_file.h"
-#include "recording/block.h"
-#include "recording/file_ring.h"
+#include "recording/encoding.h"
 #include "recording/recording.h"
+#include "recording/writer.h"
 
 namespace espy::recording {
 
@@ -32,7 +32,7 @@ class Reader {
  public:
   // Fails if the file is no recording, or its description cannot be read.
   static Result<Reader> open(const std::string& path);
-  // The same for files of one ring (recording/file_ring.h), in any order; their events follow each other. A path that
+  // The same for files of one ring (recording/writer.h), in any order; their events follow each other. A path that
   // leads to nothing is the name of a ring: those of its files that its last run has written, as far as they can be
   // read.
   static Result<Reader> open(const std::vector<std::string>& paths);

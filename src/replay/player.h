@@ -1,26 +1,57 @@
-// Player: makes the events of a recording happen in the simulator, one by one.
+// The context of a program over a recording: a record with the fields of an event.
 //
-// In: a Reader, and a program that is loaded into the simulator and attached. Out: runs of the program, each in the
-// world of its event: time, CPU, task, arguments, the memory that was recorded with them, stacks. Timers run on the
-// clock of the recording, between the events.
+// A number has 8 bytes; chars and bytes have those of their type; a text is found by a u32, its offset in the low half
+// and its length in the high half (spec::Recipe::kDataLoc), and lies behind the fields.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <memory>
 #include <optional>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "kernel/kernel.h"
 #include "program/program.h"
 #include "recording/reader.h"
-#include "replay/context.h"
 #include "simulator/simulator.h"
 #include "spec/provider.h"
 
 namespace espy::replay {
+
+struct ContextShape {
+  std::vector<std::optional<uint32_t>> places;  // offsets of the fields; nullopt: the field is in no context
+  std::vector<uint32_t> sizes;                  // of chars and bytes
+  uint32_t size_bytes = 0;                      // without texts
+};
+
+// The layout may be of any content: fields that are larger than any context are left out.
+ContextShape context_shape(const recording::Layout& layout, kernel::Kernel& kernel, types::Types& types);
+
+class Context {
+ public:
+  Context(const recording::Layout& layout, kernel::Kernel& kernel, types::Types& types)
+      : layout_(layout), shape_(context_shape(layout, kernel, types)) {}
+
+  // Valid until the next call.
+  std::span<std::byte> fill(const recording::Event& event);
+
+ private:
+  void append_text(uint32_t place, std::string_view text);
+
+  const recording::Layout& layout_;
+  ContextShape shape_;
+  std::vector<std::byte> record_;
+};
+
+// ---- Player: makes the events of a recording happen in the simulator, one by one.
+//
+// In: a Reader, and a program that is loaded into the simulator and attached. Out: runs of the program, each in the
+// world of its event: time, CPU, task, arguments, the memory that was recorded with them, stacks. Timers run on the
+// clock of the recording, between the events.
 
 // An instruction of the script that needs what was not recorded.
 struct Missing {

@@ -8,7 +8,7 @@
 #include "base/strings.h"
 #include "load/machine.h"
 #include "recording/recording.h"
-#include "replay/context.h"
+#include "replay/player.h"
 #include "symbols/demangle.h"
 
 namespace espy::replay {

@@ -1,7 +1,7 @@
 // The probe types of a recording: the words of the language's probe types, and the probes that were recorded.
 //
 // Whatever the probe is, its events have fields of one layout (recording::Layout). bind() finds it by its name,
-// context() describes the layout as that of a record, which replay/context.h fills; attach() names the probe in the
+// context() describes the layout as that of a record, which replay/player.h fills; attach() names the probe in the
 // simulator, whose attachments the player plays. Timers that were not recorded stay what they are.
 #pragma once
 

@@ -1,18 +1,41 @@
-// The command of -c: forked early, held back until all probes are attached, then executed.
+// Users that espy, and the command of -c, run as (--user).
 #pragma once
 
 #include <sys/types.h>
 
 #include <cstdint>
+#include <functional>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
-#include "base/exec_report.h"
-#include "base/fd.h"
-#include "runtime/identity.h"
+#include "base/files.h"
+#include "base/process.h"
+#include "base/result.h"
 
 namespace espy::runtime {
+
+struct Identity {
+  std::string name;
+  uid_t user = 0;
+  gid_t group = 0;
+  std::vector<gid_t> groups;  // all, `group` among them
+};
+
+// Finds a user by name, or by "UID" or "UID:GID", in /etc/passwd and /etc/group: a static program cannot load the
+// modules of nsswitch.conf. Fails if there is no such user, and for user 0.
+Result<Identity> find_identity(std::string_view name);
+
+// Makes this process the user's: its ids, real, effective and saved. Returns 0 or an errno value. The capabilities
+// of a process of root go with it, unless PR_SET_KEEPCAPS is set.
+int become(const Identity& identity);
+
+// Clears all capabilities of this process but those in `kept`, a mask, for good: no program that it starts gains any.
+// Requires that `become` has kept them. Returns 0 or an errno value.
+int drop_capabilities(uint64_t kept);
+
+// ---- The command of -c: forked early, held back until all probes are attached, then executed.
 
 class Child {
  public:
@@ -57,5 +80,33 @@ class Child {
 // Splits a command line into words at blanks; quotes ('...', "...") and backslashes work as in a shell, expansions do
 // not. Fails if a quote has no end.
 Result<std::vector<std::string>> split_command(const std::string& command);
+
+// ---- Commands of the script's system().
+
+struct ShellLimits {
+  uint64_t seconds = 0;            // 0: none
+  uint64_t output_bytes = 0;       // how much of the output is given
+  bool ends_after_request = true;  // of the end of the run
+};
+
+struct ShellResult {
+  bool was_cut = false;  // it wrote more than `output_bytes`
+  // The command has left within the limits, or not: ETIME after the seconds; ETIMEDOUT if it ran on for a second after
+  // the end of the run was requested, unless it was started later.
+  Status status;
+};
+
+// Runs `command` by sh -c, with the environment, working directory, stdin and stderr of espy, and waits for its end and
+// that of its output. `on_output` takes what it writes to stdout, at its end and in pieces of a megabyte before. At a
+// limit of time it sends the shell SIGTERM and returns without waiting for it. Fails if no shell can be started; the
+// command's exit status is ignored.
+Result<ShellResult> run_shell_command(const std::string& command, const ShellLimits& limits,
+                                      const std::function<void(std::string_view)>& on_output);
+
+// ---- Notifications to a service manager, the protocol of sd_notify(3): a datagram to $NOTIFY_SOCKET.
+
+// `state`: lines of NAME=VALUE, as "READY=1". Does nothing if $NOTIFY_SOCKET is not set; ignores failures.
+// Waits for a second for a manager that does not read.
+void notify_manager(std::string_view state);
 
 }  // namespace espy::runtime

@@ -11,9 +11,11 @@
 #include <optional>
 #include <vector>
 
+#include "base/result.h"
 #include "load/hook_costs.h"
 #include "load/machine.h"
-#include "output/cost_report.h"
+#include "output/loss_report.h"
+#include "output/sink.h"
 #include "program/program.h"
 
 namespace espy::runtime {
@@ -88,5 +90,18 @@ class CostMeter {
   Counts first_, end_;
   std::vector<uint64_t> map_bytes_;  // by MapId, when they were last read
 };
+
+// ---- What probes will cost, by how often they fire, before their actions run.
+
+// Above this share of a CPU, the user is asked or warned.
+constexpr double kDearCpus = 0.1;
+
+// Closes the gates of all programs. Requires that the program has gates, and call it before the probes are attached.
+void close_gates(load::Machine& machine, const program::Program& program);
+
+// Counts events for 20 ms, and opens the gates. If the actions will take more than kDearCpus, says so, and fails unless
+// it is accepted or a user at the terminal says yes.
+Status check_cost(load::Machine& machine, const program::Program& program, const load::HookCosts& hooks,
+                  bool is_accepted, output::Sink& sink);
 
 }  // namespace espy::runtime

@@ -7,8 +7,8 @@
 #include <utility>
 
 #include "base/clock.h"
-#include "runtime/cost_check.h"
-#include "runtime/hits.h"
+#include "runtime/cost_meter.h"
+#include "runtime/losses.h"
 #include "runtime/session.h"
 
 namespace espy::runtime {

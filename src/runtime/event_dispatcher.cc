@@ -11,9 +11,9 @@
 #include <string_view>
 
 #include "base/byte_reader.h"
-#include "base/check.h"
 #include "base/end_request.h"
-#include "program/ring.h"
+#include "base/fatal.h"
+#include "program/layout.h"
 
 namespace espy::runtime {
 

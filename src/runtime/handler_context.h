@@ -1,5 +1,4 @@
-// What the user-space half of a builtin (spec/builtin.h, `handle`) gets: the record that its IR has sent, and the
-// services that it may use.
+// SpanCollector: the span events of a run, which output::CallTrees places in the call tree of their thread.
 #pragma once
 
 #include <algorithm>
@@ -12,17 +11,42 @@
 
 #include "load/machine.h"
 #include "output/sink.h"
+#include "output/spans.h"
 #include "program/program.h"
-#include "runtime/map_reader.h"
 #include "runtime/record_decoder.h"
 #include "runtime/run_control.h"
-#include "runtime/span_collector.h"
 #include "runtime/unwind_tables.h"
 #include "source/source.h"
 #include "spec/config.h"
 #include "symbols/symbols.h"
 
 namespace espy::runtime {
+
+class SpanCollector {
+ public:
+  using Show = std::function<void(const output::SpanEvent&)>;
+  SpanCollector(const program::Program& program, const spec::Config& config, Show show);
+
+  // True if as many spans were shown as the configuration asks for.
+  bool is_full() const { return trees_.is_full(); }
+  // An event of the probe with this index, an index of Program::probes or greater if it is of none.
+  void add(output::SpanEvent event, size_t probe_index, output::SpanPlace place);
+
+  // See CallTrees.
+  bool is_hidden(uint64_t time_ns) const { return trees_.is_hidden(time_ns); }
+  void end_thread(const output::SpanEvent& last) { trees_.end_thread(last); }
+  void hide(uint64_t from_ns, uint64_t to_ns) { trees_.hide(from_ns, to_ns); }
+  void note_losses() { trees_.note_losses(); }
+  void close(uint64_t now_ns) { trees_.close(now_ns); }
+
+ private:
+  const program::Program& program_;
+  output::CallTrees trees_;
+  std::vector<uint32_t> function_numbers_;  // by ProbeId
+};
+
+// ---- What the user-space half of a builtin (spec/builtin.h, `handle`) gets: the record that its IR has sent, and the
+// services that it may use.
 
 class HandlerContext {
  public:

@@ -2,7 +2,6 @@
 #pragma once
 
 #include "base/result.h"
-#include "output/cost_report.h"
 #include "output/loss_report.h"
 #include "output/sink.h"
 #include "program/program.h"

@@ -6,7 +6,7 @@
 #include <map>
 #include <ranges>
 
-#include "base/check.h"
+#include "base/fatal.h"
 
 namespace espy::runtime {
 

@@ -4,10 +4,16 @@
 
 #include <cstdint>
 #include <optional>
+#include <string>
 #include <string_view>
+#include <vector>
 
+#include "base/files.h"
+#include "base/untrusted_file.h"
+#include "load/machine.h"
 #include "load/process_events.h"
 #include "program/program.h"
+#include "program/unwind_layout.h"
 #include "spec/config.h"
 #include "symbols/symbols.h"
 
@@ -34,6 +40,66 @@ class ProcessWatch {
  private:
   symbols::Symbolizer& symbols_;
   std::optional<load::ProcessEvents> events_;
+};
+
+// ---- FileKeys: the key by which programs find the unwind table of a file (program/unwind_layout.h).
+
+class FileKeys {
+ public:
+  // The arguments must outlive the object.
+  FileKeys(load::Machine& machine, const program::Program& program);
+
+  // Maps the file, without touching the memory, and has a program read the key of the mapping: some 5 us. nullopt if
+  // the file cannot be mapped.
+  std::optional<program::UnwindFileKey> key_of(const UntrustedFile& file);
+  // The same for a file as it is opened now. An open file of overlayfs may be mapped as what it was when it was opened,
+  // and read as what it has become since, when its owner wrote to it (copy-up).
+  std::optional<program::UnwindFileKey> key_now(const UntrustedFile& file);
+
+ private:
+  load::Machine& machine_;
+  program::MapId query_;
+  program::ProgramId program_;
+};
+
+// ---- The processes that a process of -p --follow has started before espy came: they are followed as those that it
+// starts from then on.
+
+// Adds the children of a process, their children, and so on, to the map of processes that are followed. The programs
+// that maintain the map must be attached. What these processes start meanwhile is not missed: a process that is not in
+// the map yet is told by its event. Returns the processes that were there. Fails if the events cannot be had, or the
+// map is full. The ids must be of the initial pid namespace.
+Result<std::vector<uint32_t>> follow_existing_children(load::Machine& machine, const program::Program& program,
+                                                       uint32_t pid);
+
+// ---- What becomes of the files that a run probes. The kernel probes files, not paths: where a path leads to another
+// file during the run, as after the upgrade of a package, nothing of the new file is seen.
+
+class ProbedFiles {
+ public:
+  // `program` must outlive this.
+  explicit ProbedFiles(const program::Program& program) : program_(program) {}
+
+  // Looks at each path that has not been found to be changed. Paths that lead nowhere any more are no news: there is
+  // no code that would not be seen. Takes about 1 µs for each.
+  void look();
+  // The same, at most once in ten seconds.
+  void look_sometimes();
+  // A sentence for each file that was replaced or written to.
+  const std::vector<std::string>& changes() const { return changes_; }
+
+ private:
+  struct File {
+    std::string path;
+    FileState state;
+  };
+  void list_files();
+
+  const program::Program& program_;
+  bool has_list_ = false;
+  std::vector<File> unchanged_;
+  std::vector<std::string> changes_;
+  uint64_t next_look_ns_ = 0;
 };
 
 }  // namespace espy::runtime

@@ -12,11 +12,11 @@
 #include <memory>
 
 #include "base/clock.h"
-#include "base/fd.h"
+#include "base/files.h"
 #include "base/strings.h"
 #include "base/untrusted_file.h"
-#include "kernel/control_groups.h"
-#include "program/unwind.h"
+#include "kernel/processes.h"
+#include "program/unwind_layout.h"
 
 namespace espy::runtime {
 

@@ -8,7 +8,7 @@
 #include "load/machine.h"
 #include "output/decode.h"
 #include "program/program.h"
-#include "runtime/unwound_stacks.h"
+#include "runtime/unwind_tables.h"
 #include "spec/config.h"
 #include "symbols/symbols.h"
 

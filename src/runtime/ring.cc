@@ -10,8 +10,8 @@
 #include <atomic>
 #include <cstring>
 
-#include "base/check.h"
-#include "program/ring.h"
+#include "base/fatal.h"
+#include "program/layout.h"
 
 namespace espy::runtime {
 

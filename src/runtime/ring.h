@@ -1,4 +1,4 @@
-// Ring: the consumer of the event ring, whose protocol is in program/ring.h.
+// Ring: the consumer of the event ring, whose protocol is in program/layout.h.
 #pragma once
 
 #include <cstddef>

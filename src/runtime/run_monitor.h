@@ -8,13 +8,12 @@
 #include <string>
 #include <vector>
 
-#include "base/fd.h"
+#include "base/files.h"
 #include "load/machine.h"
 #include "program/program.h"
-#include "runtime/event_loop.h"
 #include "runtime/live_run.h"
 #include "runtime/probe_runner.h"
-#include "runtime/signals.h"
+#include "runtime/run_control.h"
 
 namespace espy::runtime {
 

@@ -13,15 +13,13 @@
 #include <string_view>
 
 #include "base/end_request.h"
-#include "base/out_of_memory.h"
-#include "base/printable.h"
-#include "base/time_limit.h"
+#include "base/limits.h"
+#include "base/strings.h"
 #include "kernel/functions.h"
-#include "runtime/cost_check.h"
-#include "runtime/existing_children.h"
-#include "runtime/first_losses.h"
-#include "runtime/loss_report.h"
-#include "runtime/notify.h"
+#include "runtime/child.h"
+#include "runtime/cost_meter.h"
+#include "runtime/losses.h"
+#include "runtime/process_watch.h"
 #include "runtime/run_monitor.h"
 #include "runtime/test_runner.h"
 

@@ -1,18 +1,99 @@
 #include "runtime/unwind_tables.h"
 
 #include <algorithm>
+#include <array>
 #include <chrono>
+#include <cstring>
 #include <filesystem>
 #include <optional>
+#include <utility>
 
-#include "base/time_limit.h"
+#include "base/limits.h"
 #include "base/untrusted_file.h"
-#include "kernel/proc_path.h"
 #include "kernel/processes.h"
-#include "symbols/needed.h"
+#include "output/decode.h"
+#include "program/layout.h"
+#include "runtime/record_decoder.h"
+#include "symbols/library.h"
 #include "symbols/symbols.h"
 
 namespace espy::runtime {
+
+namespace {
+
+// Returns the cells of a table: one for each page, then one for each row. `file`: its pages, and the index of its first
+// cell. Neighbouring pages share a row; it is repeated where the rows of the second one start in another chunk.
+std::vector<uint64_t> make_cells(const std::vector<symbols::UnwindRow>& rows, const program::UnwindFile& file,
+                                 uint64_t chunk_cells) {
+  std::vector<uint64_t> cells(file.page_count);
+  cells.reserve(file.page_count + rows.size());
+  // The first row of a page is the last one that does not start after the page does.
+  size_t row = 0;
+  const auto last_row_at = [&](uint64_t offset) {
+    while (row + 1 < rows.size() && rows[row + 1].file_offset <= offset) ++row;
+    return row;
+  };
+  size_t written = 0;  // rows before this one have their cells
+  for (uint64_t page = 0; page < file.page_count; ++page) {
+    const uint64_t begin = (file.first_page + page) << program::kUnwindPageShift;
+    const size_t first = last_row_at(begin), last = last_row_at(begin + (1 << program::kUnwindPageShift) - 1);
+    uint64_t at = file.first_cell + cells.size() - (written - first);  // of the row `first`
+    if (at / chunk_cells != (at + last - first) / chunk_cells) {
+      at = (at / chunk_cells + 1) * chunk_cells;
+      cells.resize(at - file.first_cell);
+      written = first;
+    }
+    for (; written <= last; ++written)
+      cells.push_back(program::unwind_row_cell(rows[written].file_offset, rows[written].rule.bits));
+    cells[page] = program::unwind_page_cell(static_cast<uint32_t>(at), static_cast<uint32_t>(at + last - first));
+  }
+  return cells;
+}
+
+}  // namespace
+
+UnwindCells::UnwindCells(std::span<std::byte> first, uint32_t chunk_cells, uint32_t max_chunks, AddChunks add_chunks)
+    : chunk_cells_(chunk_cells), max_chunks_(max_chunks), add_chunks_(std::move(add_chunks)), chunks_{first} {}
+
+void UnwindCells::set_ready() { write(0, std::array{uint64_t{1}}); }
+
+Result<program::UnwindFile> UnwindCells::append(const std::vector<symbols::UnwindRow>& rows) {
+  program::UnwindFile file;
+  file.has_table = 1;
+  file.first_cell = static_cast<uint32_t>(used_);
+  file.first_page = rows.front().file_offset >> program::kUnwindPageShift;
+  file.page_count = (rows.back().file_offset >> program::kUnwindPageShift) - file.first_page + 1;
+  const std::vector<uint64_t> cells = make_cells(rows, file, chunk_cells_);
+  if (Status done = grow(used_ + cells.size()); !done) {
+    refused_ += cells.size();
+    return tl::unexpected<Error>(std::move(done).error());
+  }
+  write(used_, cells);
+  used_ += cells.size();
+  return file;
+}
+
+bool UnwindCells::has_room_ahead(size_t row_count) const { return used_ + row_count <= uint64_t{chunk_cells_} / 4 * 3; }
+
+Status UnwindCells::grow(uint64_t cells) {
+  const uint64_t count = (cells + chunk_cells_ - 1) / chunk_cells_;
+  if (count <= chunks_.size()) return {};
+  if (count > max_chunks_) return fail("the tables have their largest size");
+  const auto first = static_cast<uint32_t>(chunks_.size());
+  const auto added = TRY(add_chunks_(first, static_cast<uint32_t>(count) - first));
+  chunks_.insert(chunks_.end(), added.begin(), added.end());
+  return {};
+}
+
+void UnwindCells::write(uint64_t first_cell, std::span<const uint64_t> cells) {
+  while (!cells.empty()) {
+    const uint64_t at = first_cell % chunk_cells_;
+    const auto part = cells.first(std::min<uint64_t>(cells.size(), chunk_cells_ - at));
+    std::memcpy(chunks_[first_cell / chunk_cells_].data() + at * sizeof(uint64_t), part.data(), part.size_bytes());
+    cells = cells.subspan(part.size());
+    first_cell += part.size();
+  }
+}
 
 namespace {
 
@@ -240,6 +321,136 @@ bool UnwindTables::add_missing(uint32_t pid, uint64_t pc, const UnwindFileKey& k
 
 void UnwindTables::add_missing(const std::string& path, const UnwindFileKey& key) {
   read(path, path, Need::kCertain, key);
+}
+
+namespace {
+
+using types::TypeId;
+
+constexpr uint64_t kShortestIntervalNs = 200'000'000;
+constexpr uint64_t kLongestIntervalNs = 30'000'000'000;
+constexpr size_t kMostRemoved = 8192;  // at a time, as they are kept
+constexpr uint32_t kUnusedEpochs = 2;
+
+// The beginning of a value: see program/unwind_layout.h.
+struct Header {
+  uint32_t count = 0;
+  uint32_t epoch = 0;
+};
+
+Header header_of(std::span<const std::byte> value) {
+  Header header;
+  if (value.size() >= sizeof(header)) std::memcpy(&header, value.data(), sizeof(header));
+  return header;
+}
+
+std::span<const std::byte> used_part(std::span<const std::byte> value) {
+  return value.first(std::min(value.size(), sizeof(Header) + header_of(value).count * sizeof(uint64_t)));
+}
+
+bool has_user_stacks(const types::Types& types, TypeId id) {
+  if (!id.valid()) return false;
+  const types::Type& type = types[id];
+  if (type.kind == types::Kind::kUserStack) return true;
+  if (type.kind == types::Kind::kPointer || type.kind == types::Kind::kFunction) return false;
+  return has_user_stacks(types, type.element) ||
+         std::ranges::any_of(type.members, [&](const auto& member) { return has_user_stacks(types, member.type); });
+}
+
+}  // namespace
+
+UnwoundStacks::UnwoundStacks(load::Machine& machine, const program::Program& program, const types::Types& types)
+    : machine_(machine), program_(program), types_(types), interval_ns_(kShortestIntervalNs) {
+  for (const auto& maps : program.unwinding.stacks) kinds_.push_back({.maps = &maps});
+  if (kinds_.empty()) return;
+  for (const program::ScriptMapId id : program.script_maps.ids()) {
+    const program::ScriptMap& map = program.script_maps[id];
+    if (!has_user_stacks(types, map.key) && !has_user_stacks(types, map.value)) continue;
+    maps_.push_back(id);
+    if (map.storage == program::Storage::kThread) can_read_all_ = false;
+  }
+  for (const program::MapId id : program.maps.ids())
+    if (program.maps[id].name == program::kSpanBuffersMap) can_read_all_ = false;
+}
+
+std::vector<uint64_t> UnwoundStacks::addresses(TypeId type, uint64_t key) const {
+  const auto kind = std::ranges::find_if(kinds_, [&](const Kind& each) { return each.maps->type == type; });
+  if (kind == kinds_.end()) return {};
+  auto value = machine_.lookup(kind->maps->map, std::as_bytes(std::span(&key, 1)));
+  if (const auto removed = kind->removed.find(key); !value && removed != kind->removed.end()) value = removed->second;
+  if (!value) return {};
+  const std::span<const std::byte> used = used_part(*value).subspan(sizeof(Header));
+  std::vector<uint64_t> out(used.size() / sizeof(uint64_t));
+  std::memcpy(out.data(), used.data(), out.size() * sizeof(uint64_t));
+  return out;
+}
+
+std::byte* UnwoundStacks::global(uint32_t offset_bytes) const {
+  return machine_.memory(program_.globals).data() + offset_bytes;
+}
+
+bool UnwoundStacks::is_crowded(const Kind& kind) const {
+  uint64_t added = 0;
+  std::memcpy(&added, global(kind.maps->added_offset_bytes), sizeof(added));
+  return (added - kind.removed_count) * 2 >= program_.maps[kind.maps->map].max_entries;
+}
+
+Status UnwoundStacks::collect(uint64_t now_ns) {
+  if (now_ns < next_ns_ || !can_read_all_) return {};
+  if (std::ranges::none_of(kinds_, [&](const Kind& kind) { return is_crowded(kind); })) return {};
+  uint32_t epoch = 0;
+  std::memcpy(&epoch, global(program_.unwinding.epoch_offset_bytes), sizeof(epoch));
+  const std::vector<Keys> in_use = TRY(keys_in_use());
+  bool is_worth_it = epoch < kUnusedEpochs;
+  for (size_t i = 0; i < kinds_.size(); ++i) {
+    TRY_STATUS(restore(kinds_[i], in_use[i]));
+    const size_t removed = TRY(remove(kinds_[i], in_use[i], epoch));
+    is_worth_it = is_worth_it || removed * 16 >= program_.maps[kinds_[i].maps->map].max_entries;
+  }
+  ++epoch;
+  std::memcpy(global(program_.unwinding.epoch_offset_bytes), &epoch, sizeof(epoch));
+  interval_ns_ = is_worth_it ? kShortestIntervalNs : std::min(interval_ns_ * 2, kLongestIntervalNs);
+  next_ns_ = now_ns + interval_ns_;
+  return {};
+}
+
+Result<std::vector<UnwoundStacks::Keys>> UnwoundStacks::keys_in_use() const {
+  std::vector<Keys> out(kinds_.size());
+  output::Resolver resolver;
+  resolver.unwound_stack = [&](TypeId type, uint64_t key) -> std::vector<uint64_t> {
+    for (size_t i = 0; i < kinds_.size(); ++i)
+      if (kinds_[i].maps->type == type) out[i].insert(key);
+    return {};
+  };
+  MapReader reader(machine_, program_, {types_, resolver});
+  for (const program::ScriptMapId map : maps_) TRY_STATUS(reader.read(map));
+  return out;
+}
+
+Status UnwoundStacks::restore(Kind& kind, const Keys& in_use) {
+  for (auto& [key, value] : std::exchange(kind.removed, {})) {
+    const auto key_bytes = std::as_bytes(std::span(&key, 1));
+    if (!in_use.contains(key) || machine_.lookup(kind.maps->map, key_bytes)) continue;
+    value.resize(program_.maps[kind.maps->map].value_size);
+    TRY_STATUS(machine_.update(kind.maps->map, key_bytes, value));
+    --kind.removed_count;
+  }
+  return {};
+}
+
+Result<size_t> UnwoundStacks::remove(Kind& kind, const Keys& in_use, uint32_t epoch) {
+  TRY_STATUS(machine_.for_each(kind.maps->map, [&](std::span<const std::byte> key, std::span<const std::byte> value) {
+    uint64_t number = 0;
+    std::memcpy(&number, key.data(), sizeof(number));
+    const bool is_old = epoch - header_of(value).epoch >= kUnusedEpochs;
+    if (!is_old || in_use.contains(number) || kind.removed.size() == kMostRemoved) return;
+    const auto used = used_part(value);
+    kind.removed.emplace(number, std::vector<std::byte>(used.begin(), used.end()));
+  }));
+  for (const auto& [key, value] : kind.removed)
+    TRY_STATUS(machine_.remove(kind.maps->map, std::as_bytes(std::span(&key, 1))));
+  kind.removed_count += kind.removed.size();
+  return kind.removed.size();
 }
 
 }  // namespace espy::runtime

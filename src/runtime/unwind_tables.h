@@ -1,4 +1,65 @@
-// UnwindTables: the unwind tables of user stacks, built from .eh_frame here, searched in BPF (program/unwind.h).
+// UnwindCells: the memory of the unwind tables that programs search (program/unwind_layout.h): cells in chunks, which
+// are added as tables need them.
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <map>
+#include <optional>
+#include <set>
+#include <span>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "base/result.h"
+#include "base/untrusted_file.h"
+#include "load/machine.h"
+#include "program/program.h"
+#include "program/unwind_layout.h"
+#include "runtime/process_watch.h"
+#include "symbols/symbols.h"
+#include "symbols/unwind.h"
+#include "types/type.h"
+
+namespace espy::runtime {
+
+class UnwindCells {
+ public:
+  // Adds `count` chunks, from the index `first` on; returns their memory.
+  using AddChunks = std::function<Result<std::vector<std::span<std::byte>>>(uint32_t first, uint32_t count)>;
+  // `first`: the memory of the first chunk, which may exceed it. `chunk_cells`: a power of two.
+  UnwindCells(std::span<std::byte> first, uint32_t chunk_cells, uint32_t max_chunks, AddChunks add_chunks);
+
+  // Lets the programs search the tables.
+  void set_ready();
+
+  // Appends a table. `rows` are sorted and not empty. Fails if it does not fit the largest size, or the kernel refuses
+  // memory.
+  Result<program::UnwindFile> append(const std::vector<symbols::UnwindRow>& rows);
+  // True if a table of so many rows fits without another chunk, and leaves a quarter of the first one to others.
+  bool has_room_ahead(size_t row_count) const;
+
+  // Returns the number of cells that would have been enough for all tables.
+  uint64_t needed() const { return used_ + refused_; }
+
+ private:
+  Status grow(uint64_t cells);
+  void write(uint64_t first_cell, std::span<const uint64_t> cells);
+
+  uint32_t chunk_cells_;
+  uint32_t max_chunks_;
+  AddChunks add_chunks_;
+  std::vector<std::span<std::byte>> chunks_;
+  uint64_t used_ = 1;  // cell 0 says whether the tables are ready
+  uint64_t refused_ = 0;
+};
+
+// ---- UnwindTables: the unwind tables of user stacks, built from .eh_frame here, searched in BPF
+// (program/unwind_layout.h).
 //
 // In: files and processes whose stacks are expected, and the files that programs report as missing. Out: tables in the
 // cells that the programs search. Each file is read once; for files that cannot be read the programs follow frame
@@ -6,28 +67,6 @@
 //
 // Every user may report a file as missing, and change what a path or an address leads to at any time. A table is
 // therefore published under the key of the opened file that it was read from, which the kernel tells (FileKeys).
-#pragma once
-
-#include <chrono>
-#include <cstdint>
-#include <deque>
-#include <functional>
-#include <map>
-#include <optional>
-#include <set>
-#include <string>
-#include <vector>
-
-#include "base/untrusted_file.h"
-#include "load/machine.h"
-#include "program/program.h"
-#include "program/unwind.h"
-#include "runtime/file_keys.h"
-#include "runtime/unwind_cells.h"
-#include "symbols/symbols.h"
-#include "symbols/unwind.h"
-
-namespace espy::runtime {
 
 class UnwindTables {
  public:
@@ -105,6 +144,51 @@ class UnwindTables {
   uint64_t long_text_bytes_ = 0;  // of processes, beyond what is read of each in any case
   std::chrono::steady_clock::time_point long_text_counted_at_ = std::chrono::steady_clock::now();
   uint64_t refused_files_ = 0;
+};
+
+// ---- UnwoundStacks: the user stacks that programs have unwound (program/unwind_layout.h). Reads them, and removes
+// those that nothing refers to any more, so that a script that clears its maps sees any number of stacks in a run.
+//
+// A stack is removed when no map of the script has its key and no program has captured it for an epoch, which is longer
+// than a program runs and ends only when all records from its beginning were handled. A program may capture it
+// nevertheless between the look at its epoch and its removal; therefore the removed stacks are kept until the next
+// time, and put back if a map has them then.
+
+class UnwoundStacks {
+ public:
+  // The arguments must outlive the object.
+  UnwoundStacks(load::Machine& machine, const program::Program& program, const types::Types& types);
+
+  // Returns the addresses of a stack, innermost first; none if it is not known.
+  std::vector<uint64_t> addresses(types::TypeId type, uint64_t key) const;
+
+  // Removes stacks if a map of them is at least half full. Call it only when all records that were there at the last
+  // call have been handled. `now_ns`: of any clock.
+  Status collect(uint64_t now_ns);
+
+ private:
+  using Keys = std::set<uint64_t>;
+  struct Kind {
+    const program::Program::UnwoundStacks* maps = nullptr;
+    uint64_t removed_count = 0;
+    std::unordered_map<uint64_t, std::vector<std::byte>> removed;  // at the last time: values, without unused addresses
+  };
+
+  bool is_crowded(const Kind& kind) const;
+  std::byte* global(uint32_t offset_bytes) const;
+  // Returns the keys that the script's maps have, for each of `kinds_`.
+  Result<std::vector<Keys>> keys_in_use() const;
+  Status restore(Kind& kind, const Keys& in_use);
+  Result<size_t> remove(Kind& kind, const Keys& in_use, uint32_t epoch);
+
+  load::Machine& machine_;
+  const program::Program& program_;
+  const types::Types& types_;
+  std::vector<Kind> kinds_;
+  std::vector<program::ScriptMapId> maps_;  // those that have stacks
+  bool can_read_all_ = true;                // `maps_`, and there are no records that wait in the kernel
+  uint64_t next_ns_ = 0;
+  uint64_t interval_ns_;
 };
 
 }  // namespace espy::runtime

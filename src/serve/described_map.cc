@@ -8,8 +8,8 @@
 #include <unordered_map>
 
 #include "base/strings.h"
-#include "output/collapse_stacks.h"
 #include "output/json.h"
+#include "output/profile_formats.h"
 
 namespace espy::serve {
 

@@ -32,7 +32,7 @@
 
 #include "base/clock.h"
 #include "base/end_request.h"
-#include "base/out_of_memory.h"
+#include "base/limits.h"
 #include "base/strings.h"
 
 // evhttp is a client as well, which resolves names. A server does not, so the resolver of the C library is left out, by

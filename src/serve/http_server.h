@@ -16,7 +16,7 @@
 #include <utility>
 #include <vector>
 
-#include "base/fd.h"
+#include "base/files.h"
 #include "base/result.h"
 
 struct bufferevent;

@@ -9,9 +9,8 @@
 
 #include "base/clock.h"
 #include "base/end_request.h"
-#include "base/out_of_memory.h"
+#include "base/limits.h"
 #include "base/strings.h"
-#include "base/time_limit.h"
 #include "output/json.h"
 #include "page_html.h"
 

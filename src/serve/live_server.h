@@ -20,7 +20,6 @@
 #include "check/checked.h"
 #include "output/format.h"
 #include "output/log_sink.h"
-#include "output/recent_lines.h"
 #include "runtime/live_run.h"
 #include "serve/described_map.h"
 #include "serve/http_server.h"

@@ -12,10 +12,9 @@
 #include <set>
 #include <utility>
 
-#include "base/printable.h"
 #include "base/strings.h"
-#include "output/divide.h"
 #include "output/json.h"
+#include "output/quantity.h"
 #include "program/layout.h"
 
 namespace espy::serve {

@@ -17,8 +17,7 @@
 
 #include "base/result.h"
 #include "program/program.h"
-#include "simulator/map.h"
-#include "simulator/world.h"
+#include "simulator/simulated_memory.h"
 
 namespace espy::simulator {
 
@@ -87,7 +86,7 @@ class Interpreter {
   // The same for the reads of helpers, which may read foreign memory, too.
   bool read_anywhere(uint64_t address, std::span<std::byte> out);
 
-  // Helpers: helpers.cc.
+  // Helpers.
   Result<uint64_t> helper(int32_t number, const Arguments& a);
   Result<uint64_t> map_helper(int32_t number, const Arguments& a);
   Result<uint64_t> read_helper(int32_t number, const Arguments& a);

@@ -3,7 +3,7 @@
 #include <array>
 #include <cerrno>
 
-#include "base/check.h"
+#include "base/fatal.h"
 
 namespace espy::simulator {
 

@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-#include "base/printable.h"
+#include "base/strings.h"
 
 namespace espy::source {
 

@@ -10,14 +10,13 @@
 #include <vector>
 
 #include "types/type.h"
-#include "types/units.h"
 
 namespace espy::spec {
 
 enum class MissingProbes : uint8_t { kError, kWarn, kIgnore };
 enum class UserSymbolCache : uint8_t { kPerProgram, kPerPid, kNone };
 enum class PrintLayout : uint8_t { kLine, kC };  // of structs: on one line, or one line for each member as in C
-enum class SpanLayout : uint8_t { kTree, kColumns, kGraph };  // of spans as text: output/span_text.h
+enum class SpanLayout : uint8_t { kTree, kColumns, kGraph };  // of spans as text: output/spans.h
 
 // A pid namespace other than the initial one, as bpf_get_ns_current_pid_tgid() identifies it (bpf-helpers(7)).
 struct PidNamespace {

@@ -1,4 +1,4 @@
-// All builtins and probe types. Created by cli/registry.cc.
+// All builtins and probe types. Created by cli/environment.cc.
 #pragma once
 
 #include <algorithm>

@@ -9,19 +9,17 @@
 #include <set>
 #include <tuple>
 
-#include "base/check.h"
 #include "base/end_request.h"
-#include "base/memory_limit.h"
-#include "base/time_limit.h"
+#include "base/fatal.h"
+#include "base/limits.h"
 #include "symbols/demangle.h"
-#include "symbols/dwarf/libdw.h"
+#include "symbols/dwarf/dwarf_file.h"
 #include "symbols/dwarf/location.h"
 #include "symbols/dwarf/passing.h"
 #include "symbols/dwarf/scopes.h"
 #include "symbols/dwarf/split_file.h"
-#include "symbols/dwarf/type_index.h"
 #include "symbols/dwarf/types.h"
-#include "symbols/go.h"
+#include "symbols/go_functions.h"
 #include "symbols/spare_time.h"
 
 namespace espy::symbols {

@@ -1,10 +1,75 @@
-// Demangling of C++ (Itanium ABI), Rust legacy and Rust v0 symbol names.
+// The two mangling schemes of Rust, and what they share. Internal to symbols/; others use demangle.h.
 #pragma once
 
+#include <algorithm>
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
 #include <string>
 #include <string_view>
 
 namespace espy::symbols {
+
+// Demangle what follows `_ZN` and `_R`; "" if it is not of that scheme.
+std::string demangle_rust_legacy(std::string_view rest);
+std::string demangle_rust_v0(std::string_view rest);
+
+constexpr size_t kMaxDemangledBytes = 64 * 1024;
+
+// Bounds what the long readable forms of short names take all together: a file can have thousands of names of 100 bytes
+// that stand for 50 KB each, and a stack has a hundred functions. It grows again with time: a trace may meet one of
+// them each second for weeks.
+class LongNames {
+ public:
+  using Moment = std::chrono::steady_clock::time_point;
+
+  // One for each thread.
+  static LongNames& of_thread() {
+    static thread_local LongNames out;
+    if (out.left_bytes_ < kMostBytes) out.grow(Moment::clock::now());
+    return out;
+  }
+  // Returns how long the readable form of a name may be.
+  size_t most_bytes(size_t mangled_bytes) const {
+    return left_bytes_ > 0 ? kMaxDemangledBytes : std::min(kMaxDemangledBytes, mangled_bytes * kOrdinaryTimes);
+  }
+  // Counts a readable form that was made, even if it is not used.
+  void count(size_t mangled_bytes, size_t made_bytes) {
+    const size_t ordinary_bytes = mangled_bytes * kOrdinaryTimes;
+    if (made_bytes > ordinary_bytes) left_bytes_ -= static_cast<int64_t>(made_bytes - ordinary_bytes);
+  }
+  // The time is that since the first call after something was counted.
+  void grow(Moment now) {
+    if (left_bytes_ >= kMostBytes) return;
+    if (grown_at_ == Moment{}) grown_at_ = now;
+    const auto longest = std::chrono::microseconds(std::chrono::hours(1));
+    const auto elapsed = std::chrono::duration_cast<std::chrono::microseconds>(now - grown_at_);
+    const int64_t more = std::min(elapsed, longest).count() * kBytesPerSecond / 1'000'000;
+    if (more > 0) grown_at_ = now;
+    left_bytes_ = std::min(left_bytes_ + more, kMostBytes);
+    if (left_bytes_ == kMostBytes) grown_at_ = {};
+  }
+
+ private:
+  static constexpr size_t kOrdinaryTimes = 32;  // as long as the name: compilers' names stay below it
+  static constexpr int64_t kMostBytes = 128 << 20;
+  static constexpr int64_t kBytesPerSecond = 1 << 20;
+
+  int64_t left_bytes_ = kMostBytes;
+  Moment grown_at_ = {};  // none while nothing is counted
+};
+
+constexpr bool is_digit(char c) { return c >= '0' && c <= '9'; }
+constexpr bool is_lower(char c) { return c >= 'a' && c <= 'z'; }
+constexpr bool is_upper(char c) { return c >= 'A' && c <= 'Z'; }
+constexpr bool is_lower_hex(char c) { return is_digit(c) || (c >= 'a' && c <= 'f'); }
+
+void append_utf8(std::string& out, uint32_t character);
+
+// Returns the part of a suffix from a compiler pass that is shown: `.cold` and the like, but not `.llvm.HASH`.
+std::string_view visible_suffix(std::string_view suffix);
+
+// ---- Demangling of C++ (Itanium ABI), Rust legacy and Rust v0 symbol names.
 
 enum class DemangleStyle {
   kSignature,  // `ns::f(int, char const*)`; Rust names have no parameter list: `core::fmt::write`

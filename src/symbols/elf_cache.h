@@ -11,7 +11,7 @@
 
 #include "base/result.h"
 #include "base/untrusted_file.h"
-#include "symbols/archive.h"
+#include "symbols/debug_file.h"
 #include "symbols/elf_file.h"
 
 namespace espy::symbols {

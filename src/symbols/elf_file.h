@@ -19,7 +19,7 @@
 #include "base/untrusted_file.h"
 #include "symbols/debug_info.h"
 #include "symbols/demangle.h"
-#include "symbols/go.h"
+#include "symbols/go_functions.h"
 
 namespace espy::symbols {
 

@@ -8,8 +8,8 @@
 #include <cstring>
 
 #include "base/byte_reader.h"
-#include "base/memory_limit.h"
-#include "symbols/archive.h"
+#include "base/limits.h"
+#include "symbols/debug_file.h"
 
 namespace espy::symbols {
 namespace {

@@ -8,7 +8,7 @@
 #include <utility>
 #include <vector>
 
-#include "base/fd.h"
+#include "base/files.h"
 
 namespace espy::symbols {
 

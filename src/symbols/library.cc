@@ -1,26 +1,203 @@
-// Resolution of uprobe targets to paths: resolve_library, find_libraries.
+#include "symbols/library.h"
+
 #include <fmt/format.h>
 #include <glob.h>
+#include <limits.h>
 #include <sys/stat.h>
 
 #include <algorithm>
 #include <cerrno>
 #include <cstdlib>
+#include <ctime>
 #include <filesystem>
+#include <optional>
 #include <set>
+#include <string_view>
 #include <system_error>
+#include <unordered_map>
+#include <unordered_set>
+#include <utility>
 
-#include "base/fd.h"
+#include "base/byte_reader.h"
+#include "base/files.h"
 #include "base/process.h"
 #include "base/strings.h"
 #include "base/untrusted_file.h"
 #include "kernel/arch/arch.h"
-#include "kernel/proc_path.h"
-#include "symbols/archive.h"
-#include "symbols/ld_cache.h"
+#include "kernel/processes.h"
+#include "symbols/debug_file.h"
+#include "symbols/elf_image.h"
 #include "symbols/symbols.h"
 
 namespace espy::symbols {
+
+namespace {
+
+constexpr std::string_view kCacheMagic = "glibc-ld.so.cache1.1";
+
+// Numbers are in the byte order of the machine; offsets of strings are relative to the header.
+struct Header {
+  char magic[20];
+  uint32_t library_count;
+  uint32_t strings_bytes;
+  uint8_t flags;
+  uint8_t padding[3];
+  uint32_t extension_offset;
+  uint32_t unused[3];
+};
+static_assert(sizeof(Header) == 48);
+
+struct CacheEntry {
+  int32_t flags;  // the low byte is the kind of library, the next one the ABI
+  uint32_t name_offset;
+  uint32_t path_offset;
+  uint32_t os_version;
+  uint64_t hardware;  // not 0: only for CPUs with certain extensions
+};
+static_assert(sizeof(CacheEntry) == 24);
+
+constexpr int32_t kAbiMask = 0xff00;
+
+std::string_view string_at(std::string_view bytes, uint32_t offset) {
+  if (offset >= bytes.size()) return {};
+  bytes = bytes.substr(offset, PATH_MAX);
+  return bytes.substr(0, bytes.find('\0'));
+}
+
+}  // namespace
+
+std::vector<CachedLibrary> parse_ld_cache(const kernel::Arch& arch, std::string_view bytes) {
+  std::vector<CachedLibrary> out;
+  // A cache in compatibility form begins with the format before 2.32.
+  const size_t start = bytes.find(kCacheMagic);
+  if (start == bytes.npos) return out;
+  bytes.remove_prefix(start);
+  const auto header = load_struct<Header>(bytes, 0);
+  if (!header || header->library_count > (bytes.size() - sizeof(Header)) / sizeof(CacheEntry)) return out;
+  for (uint32_t i = 0; i < header->library_count; ++i) {
+    const auto entry = load_struct<CacheEntry>(bytes, sizeof(Header) + uint64_t{i} * sizeof(CacheEntry));
+    if ((entry->flags & kAbiMask) != arch.library_cache_abi || entry->hardware != 0) continue;
+    const CachedLibrary library{string_at(bytes, entry->name_offset), string_at(bytes, entry->path_offset)};
+    if (!library.name.empty() && !library.path.empty()) out.push_back(library);
+  }
+  return out;
+}
+
+std::vector<std::string> default_library_directories(const kernel::Arch& arch) {
+  const std::string multiarch = "/" + std::string(arch.library_directory);
+  return {"/lib64", "/usr/lib64", "/lib" + multiarch, "/usr/lib" + multiarch, "/lib", "/usr/lib", "/usr/local/lib"};
+}
+
+namespace {
+
+std::string directory_of_library(const std::string& path) { return path.substr(0, path.rfind('/')); }
+
+// "#!/bin/sh -e" -> "/bin/sh"
+std::optional<std::string> script_interpreter(const std::string& path) {
+  constexpr uint64_t kMaxLineBytes = 255;  // BINPRM_BUF_SIZE
+  const Result<UntrustedFile> file = open_untrusted(path, UINT64_MAX);
+  const std::string line = file ? file->read_at(0, kMaxLineBytes).value_or("") : "";
+  if (!line.starts_with("#!")) return std::nullopt;
+  const std::string_view text = trim(std::string_view(line).substr(2));
+  return std::string(text.substr(0, text.find_first_of(" \t\n")));
+}
+
+// Replaces $ORIGIN, the directory of the file.
+std::string expand(std::string directory, const std::string& origin) {
+  for (const std::string_view variable : {"$ORIGIN", "${ORIGIN}"})
+    if (const size_t at = directory.find(variable); at != directory.npos)
+      directory.replace(at, variable.size(), origin);
+  return directory;
+}
+
+// Finds libraries as the dynamic loader does. A program can name more libraries and directories than any real one
+// does, and links can make each look-up slow.
+class LibrarySearch {
+ public:
+  LibrarySearch() : cache_bytes_(read_untrusted("/etc/ld.so.cache", kMaxTextBytes).value_or("")) {
+    for (const CachedLibrary& library : parse_ld_cache(kernel::host_arch(), cache_bytes_))
+      cached_.try_emplace(library.name, library.path);
+  }
+  LibrarySearch(const LibrarySearch&) = delete;
+  LibrarySearch& operator=(const LibrarySearch&) = delete;
+
+  // Returns the directories of a list that exist, each once.
+  std::vector<std::string> directories(std::string_view list, const std::string& origin) {
+    std::vector<std::string> out;
+    std::unordered_set<std::string> seen;
+    std::error_code ignored;
+    for (const std::string_view each : split(list, ':')) {
+      if (each.empty() || !may_look_up()) continue;
+      std::string directory = expand(std::string(each), origin);
+      if (seen.insert(directory).second && std::filesystem::is_directory(directory, ignored))
+        out.push_back(std::move(directory));
+    }
+    return out;
+  }
+
+  // As the loader, takes a library that is known by that name already.
+  std::optional<std::string> find(const std::string& name, const std::vector<std::string>& directories) {
+    if (const auto known = known_.find(name); known != known_.end()) return known->second;
+    std::string path = search(name, directories);
+    if (path.empty()) return std::nullopt;
+    known_.emplace(name, path);
+    return path;
+  }
+
+ private:
+  std::string search(const std::string& name, const std::vector<std::string>& directories) {
+    if (name.find('/') != name.npos) return may_look_up() && is_file(name) ? name : "";
+    for (const std::string& directory : directories)
+      if (std::string path = directory + "/" + name; may_look_up() && is_file(path)) return path;
+    if (const auto cached = cached_.find(name); cached != cached_.end())
+      if (std::string path(cached->second); may_look_up() && is_file(path)) return path;
+    for (const std::string& directory : default_directories_)
+      if (std::string path = directory + "/" + name; may_look_up() && is_file(path)) return path;
+    return "";
+  }
+
+  bool may_look_up() {
+    constexpr std::clock_t kMaxCpu = 1 * CLOCKS_PER_SEC;
+    if (left_lookups_ == 0) return false;
+    --left_lookups_;
+    return std::clock() - begin_ < kMaxCpu;
+  }
+
+  const std::string cache_bytes_;
+  std::unordered_map<std::string_view, std::string_view> cached_;  // paths by names
+  const std::vector<std::string> default_directories_ = default_library_directories(kernel::host_arch());
+  std::unordered_map<std::string, std::string> known_;
+  int left_lookups_ = 100'000;
+  const std::clock_t begin_ = std::clock();
+};
+
+}  // namespace
+
+std::vector<std::string> needed_files(const std::string& path) {
+  constexpr size_t kMost = 512;
+  std::vector<std::string> files = {script_interpreter(path).value_or(path)};
+  const auto add = [&](const std::string& file) {
+    if (std::ranges::find(files, file) == files.end() && files.size() < kMost) files.push_back(file);
+  };
+  LibrarySearch search;
+  for (size_t i = 0; i < files.size(); ++i) {
+    const Result<ElfImage> image = ElfImage::open(files[i]);
+    if (!image) continue;
+    const DynamicNeeds needs = image->dynamic_needs();
+    if (!needs.interpreter.empty()) add(needs.interpreter);
+    const char* variable = std::getenv("LD_LIBRARY_PATH");
+    const std::vector<std::string> directories = search.directories(
+        std::string(variable == nullptr ? "" : variable) + ":" + needs.run_path, directory_of_library(files[i]));
+    for (const std::string& name : needs.libraries) {
+      if (files.size() == kMost) break;
+      if (const auto found = search.find(name, directories)) add(*found);
+    }
+  }
+  return files;
+}
+
+// ---- Resolution of uprobe targets to paths: resolve_library, find_libraries.
+
 namespace {
 
 // Whether a target `wanted` names `file`: for libssl.so.3 these are the file name, `libssl.so`, `libssl` and `ssl`; for

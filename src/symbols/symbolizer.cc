@@ -37,15 +37,14 @@
 
 #include "base/clock.h"
 #include "base/end_request.h"
-#include "base/time_limit.h"
+#include "base/limits.h"
 #include "base/untrusted_file.h"
-#include "kernel/proc_path.h"
-#include "program/unwind.h"
-#include "symbols/archive.h"
-#include "symbols/code_choice.h"
+#include "kernel/processes.h"
+#include "program/unwind_layout.h"
+#include "symbols/debug_file.h"
 #include "symbols/kernel_symbols.h"
-#include "symbols/process.h"
 #include "symbols/symbols.h"
+#include "symbols/traced_process.h"
 #include "symbols/watched.h"
 
 namespace espy::symbols {

@@ -23,7 +23,7 @@
 // trampoline, whose registers are in a sigcontext. Assembly code of cryptography libraries uses a few other registers
 // for an instruction or two: those rows are kUnknown, and the unwinder follows frame pointers from there.
 //
-// Go has no .eh_frame, but a table of its own with the depth of the stack (unwind_go.cc).
+// Go has no .eh_frame, but a table of its own with the depth of the stack.
 //
 // libdw reads all of this too, but takes 13 ms for a C library where this takes one: it finds the entry and runs it
 // from its start for each row, and caches all that it reads. When a probe has just been attached and a process is about
@@ -48,11 +48,11 @@
 #include "base/byte_reader.h"
 #include "symbols/elf_file.h"
 #include "symbols/elf_image.h"
-#include "symbols/process.h"
-#include "symbols/unwind_go.h"
-#include "symbols/unwind_rules.h"
+#include "symbols/go_functions.h"
+#include "symbols/traced_process.h"
 
 namespace espy::symbols {
+
 namespace {
 
 // ---- Bytes --------------------------------------------------------------------------------------------------------
@@ -422,6 +422,232 @@ Result<std::vector<UnwindRow>> read_vdso_unwind_rows(const kernel::Arch& arch) {
 const UnwindRow* find_row(const std::vector<UnwindRow>& rows, uint32_t file_offset) {
   const auto after = std::ranges::upper_bound(rows, file_offset, {}, &UnwindRow::file_offset);
   return after == rows.begin() ? nullptr : &*(after - 1);
+}
+
+namespace {
+
+constexpr uint8_t kOpDeref = 0x06, kOpPlusConstant = 0x23, kOpBreg0 = 0x70, kOpBreg31 = 0x8f;
+
+// "register + offset", then optionally a dereference, then optionally a constant that is added.
+struct Expression {
+  uint64_t reg = 0;
+  int64_t offset_bytes = 0;
+  bool is_dereferenced = false;
+  uint64_t added = 0;
+};
+
+std::optional<Expression> parse_expression(std::string_view bytes) {
+  ByteReader reader(bytes);
+  Expression out;
+  const auto first = reader.take_le<uint8_t>();
+  if (first < kOpBreg0 || first > kOpBreg31) return std::nullopt;
+  out.reg = first - kOpBreg0;
+  out.offset_bytes = reader.take_sleb128();
+  if (!reader.at_end()) {
+    if (reader.take_le<uint8_t>() != kOpDeref) return std::nullopt;
+    out.is_dereferenced = true;
+  }
+  if (!reader.at_end()) {
+    if (reader.take_le<uint8_t>() != kOpPlusConstant) return std::nullopt;
+    out.added = reader.take_uleb128();
+  }
+  if (!reader.ok() || !reader.at_end()) return std::nullopt;
+  return out;
+}
+
+// Encodes rules for the registers of one CPU.
+class RuleEncoder {
+ public:
+  explicit RuleEncoder(const kernel::Arch& arch) : arch_(arch) {}
+
+  FrameRule encode(const CfiRules& rules, bool is_signal_frame) const {
+    using Kind = RegisterRule::Kind;
+    if (rules.return_address.kind == Kind::kUndefined) return FrameRule::make(FrameBase::kEnd, 0, FrameRule::kSame);
+    if (arch_.return_address_bytes == 0) return encode_with_link(rules);
+    if (rules.is_expression && is_signal_frame) return encode_expression(rules, true);
+    if (!has_usual_return_address(rules)) return {};
+    if (rules.is_expression) return encode_expression(rules, false);
+    const uint32_t frame_pointer = encode_frame_pointer(rules.frame_pointer);
+    if (rules.cfa_register == arch_.unwind.stack_pointer)
+      return rule_with_offset(FrameBase::kStackPointer, rules.cfa_offset, frame_pointer);
+    if (rules.cfa_register == arch_.unwind.frame_pointer)
+      return rule_with_offset(FrameBase::kFramePointer, rules.cfa_offset, frame_pointer);
+    return {};
+  }
+
+ private:
+  // Whether the return address is where FrameRule implies.
+  bool has_usual_return_address(const CfiRules& rules) const {
+    using Kind = RegisterRule::Kind;
+    const RegisterRule& address = rules.return_address;
+    return address.kind == Kind::kAtCfa && address.offset_bytes == -int64_t{arch_.return_address_bytes};
+  }
+
+  // For CPUs whose calls leave the return address in a register.
+  FrameRule encode_with_link(const CfiRules& rules) const {
+    using Kind = RegisterRule::Kind;
+    const RegisterRule& link = rules.return_address;
+    const RegisterRule& frame = rules.frame_pointer;
+    const bool is_by_stack = rules.cfa_register == arch_.unwind.stack_pointer;
+    if (rules.is_expression || (!is_by_stack && rules.cfa_register != arch_.unwind.frame_pointer)) return {};
+    const FrameBase base = is_by_stack ? FrameBase::kStackPointer : FrameBase::kFramePointer;
+    if (link.kind == Kind::kSame && frame.kind == Kind::kSame)
+      return rule_with_offset(base, rules.cfa_offset, FrameRule::kSame);
+    if (link.kind != Kind::kAtCfa) return {};
+    if (frame.kind == Kind::kSame) {
+      const auto location = location_in_frame(link, rules.cfa_offset);
+      return location && is_by_stack ? rule_with_offset(FrameBase::kSavedLink, rules.cfa_offset, *location)
+                                     : FrameRule{};
+    }
+    const bool are_together = frame.kind == Kind::kAtCfa &&
+                              static_cast<uint64_t>(link.offset_bytes) == static_cast<uint64_t>(frame.offset_bytes) + 8;
+    if (!are_together) return {};
+    if (const auto location = location_in_frame(frame, rules.cfa_offset))
+      return rule_with_offset(base, rules.cfa_offset, *location);
+    return {};
+  }
+
+  // The location of a saved register from the CFA or, in large frames, from the base of the CFA; nullopt if it has no
+  // encoding.
+  static std::optional<uint32_t> location_in_frame(const RegisterRule& rule, int64_t cfa_offset) {
+    const auto below = words_below_cfa(rule);
+    if (below && *below < FrameRule::kAboveBase) return below;
+    const auto above = static_cast<uint64_t>(rule.offset_bytes) + static_cast<uint64_t>(cfa_offset);
+    const bool fits = above % 8 == 0 && above / 8 < FrameRule::kAtFramePointer - FrameRule::kAboveBase;
+    return fits ? std::optional(FrameRule::kAboveBase + static_cast<uint32_t>(above / 8)) : std::nullopt;
+  }
+
+  // The distance of a saved register from the CFA in words; nullopt if it has no encoding.
+  static std::optional<uint32_t> words_below_cfa(const RegisterRule& rule) {
+    const bool fits =
+        rule.offset_bytes < 0 && rule.offset_bytes % 8 == 0 && rule.offset_bytes / -8 < FrameRule::kUnrecoverable;
+    return fits ? std::optional(static_cast<uint32_t>(rule.offset_bytes / -8)) : std::nullopt;
+  }
+
+  uint32_t encode_frame_pointer(const RegisterRule& rule) const {
+    using Kind = RegisterRule::Kind;
+    switch (rule.kind) {
+      case Kind::kSame: return FrameRule::kSame;
+      case Kind::kAtCfa: return words_below_cfa(rule).value_or(FrameRule::kUnrecoverable);
+      case Kind::kAtExpression: {
+        const auto at = parse_expression(rule.expression);
+        const bool is_at_frame =
+            at && at->reg == arch_.unwind.frame_pointer && at->offset_bytes == 0 && !at->is_dereferenced;
+        return is_at_frame ? FrameRule::kAtFramePointer : FrameRule::kUnrecoverable;
+      }
+      default: return FrameRule::kUnrecoverable;
+    }
+  }
+
+  static FrameRule rule_with_offset(FrameBase base, int64_t offset_bytes, uint32_t frame_pointer) {
+    const bool fits = offset_bytes % 8 == 0 && offset_bytes <= FrameRule::kMaxOffsetBytes &&
+                      offset_bytes >= -FrameRule::kMaxOffsetBytes;
+    return fits ? FrameRule::make(base, offset_bytes, frame_pointer) : FrameRule{};
+  }
+
+  FrameRule encode_expression(const CfiRules& rules, bool is_signal_frame) const {
+    const kernel::UnwindConvention& unwind = arch_.unwind;
+    const uint32_t frame_pointer = encode_frame_pointer(rules.frame_pointer);
+    if (!unwind.plt_cfa.empty() && rules.cfa_expression == unwind.plt_cfa)
+      return FrameRule::make(FrameBase::kPlt, 0, frame_pointer);
+    const auto cfa = parse_expression(rules.cfa_expression);
+    if (!cfa) return {};
+    const bool is_by_stack = cfa->reg == unwind.stack_pointer;
+    const bool is_by_frame = cfa->reg == unwind.frame_pointer;
+    if (is_signal_frame && is_by_stack && cfa->is_dereferenced &&
+        cfa->offset_bytes == unwind.signal_frame.stack_pointer_bytes)
+      return FrameRule::make(FrameBase::kSignalFrame, 0, FrameRule::kSame);
+    if (!cfa->is_dereferenced && is_by_stack && !is_signal_frame)
+      return rule_with_offset(FrameBase::kStackPointer, cfa->offset_bytes, frame_pointer);
+    if (!cfa->is_dereferenced) return {};
+    if (is_by_stack && cfa->added == 8)
+      return rule_with_offset(FrameBase::kLoadFromStackPointer, cfa->offset_bytes, frame_pointer);
+    if (is_by_frame && cfa->added == 0)
+      return rule_with_offset(FrameBase::kLoadFromFramePointer, cfa->offset_bytes, frame_pointer);
+    return {};
+  }
+
+  const kernel::Arch& arch_;
+};
+
+}  // namespace
+
+FrameRule encode_rules(const kernel::Arch& arch, const CfiRules& rules, bool is_signal_frame) {
+  return RuleEncoder(arch).encode(rules, is_signal_frame);
+}
+
+// ---- Go's function table has, for each instruction, the depth of the stack below the return address or, on CPUs with
+// a link register, below the caller's stack pointer. Frames of Go are linked by frame pointers as well, but these do
+// not show the caller of a function that has not set its own yet, or has no frame.
+//
+// Source: the layouts of frames in cmd/internal/obj/x86/obj6.go and cmd/internal/obj/arm64/obj7.go (preprocess), and in
+// cmd/compile/abi-internal.md.
+
+namespace {
+
+RegisterRule at_cfa(int64_t offset_bytes) { return {RegisterRule::Kind::kAtCfa, offset_bytes}; }
+
+// A call pushes the return address, and the frame begins with the caller's FP.
+CfiRules rules_behind_pushed_address(const kernel::Arch& arch, int64_t depth_bytes) {
+  const int64_t address_bytes = arch.return_address_bytes;
+  CfiRules out;
+  out.cfa_register = arch.unwind.stack_pointer;
+  out.cfa_offset = depth_bytes + address_bytes;
+  out.return_address = at_cfa(-address_bytes);
+  if (depth_bytes > 0) out.frame_pointer = at_cfa(-2 * address_bytes);
+  return out;
+}
+
+// A frame ends with the return address at its SP. The caller's FP is below: there Go's frames overlap by a word.
+CfiRules rules_with_link(const kernel::Arch& arch, int64_t depth_bytes) {
+  CfiRules out;
+  out.cfa_register = arch.unwind.stack_pointer;
+  out.cfa_offset = depth_bytes;
+  if (depth_bytes == 0) return out;
+  out.return_address = at_cfa(-depth_bytes);
+  out.frame_pointer = at_cfa(-depth_bytes - 8);
+  return out;
+}
+
+FrameRule rule_of(const kernel::Arch& arch, int64_t depth_bytes) {
+  if (depth_bytes < 0 || depth_bytes > FrameRule::kMaxOffsetBytes) return {};
+  const CfiRules rules = arch.return_address_bytes == 0 ? rules_with_link(arch, depth_bytes)
+                                                        : rules_behind_pushed_address(arch, depth_bytes);
+  return encode_rules(arch, rules, false);
+}
+
+}  // namespace
+
+void append_go_rows(const ElfImage& image, const kernel::Arch& arch, std::vector<UnwindRow>& rows,
+                    std::vector<uint32_t>& ends) {
+  const auto table = find_go_functions(image);
+  if (!table || !table->has_flags()) return;
+  // Linkers let functions share equal sequences, but with names and lines real tables have more than 30 bytes for each
+  // part of one.
+  constexpr uint64_t kLeastBytesPerPart = 4;
+  uint64_t left_parts = table->size_bytes() / kLeastBytesPerPart;
+  for (const GoFunction& function : table->functions()) {
+    const auto segment = std::ranges::find_if(image.segments(), [&](const Segment& each) {
+      return each.executable && each.contains_address(function.address);
+    });
+    if (segment == image.segments().end()) continue;
+    const uint64_t offset = segment->offset_of_address(function.address);
+    const uint64_t end = std::min(offset + function.size, segment->file_offset + segment->file_size);
+    const auto add = [&](uint64_t address, FrameRule rule) {
+      const uint64_t at = offset + (address - function.address);
+      if (at < end) rows.push_back({static_cast<uint32_t>(at), rule});
+    };
+    if (function.is_outermost) {
+      add(function.address, FrameRule::make(FrameBase::kEnd, 0, FrameRule::kSame));
+    } else if (!function.is_stack_written) {
+      const std::vector<GoStackDepth> depths = table->stack_depths(function);
+      if (depths.size() > left_parts) return;
+      left_parts -= depths.size();
+      for (const GoStackDepth& depth : depths) add(depth.address, rule_of(arch, depth.depth_bytes));
+    }
+    // The bytes that fill up to the next function keep the last rule, which saves rows.
+    ends.push_back(static_cast<uint32_t>(end));
+  }
 }
 
 }  // namespace espy::symbols

@@ -1,12 +1,13 @@
 // Unwind tables: the rules of .eh_frame and of Go's function table to find the caller of a frame, as rows sorted by
 // file offset.
 //
-// A row is valid up to the next one, and fits a word: a BPF program searches the table (builtins/unwind.cc), which
-// runtime/unwind_tables.cc loads. Its registers are those of the CPU (kernel/arch).
+// A row is valid up to the next one, and fits a word: a BPF program searches the table (builtins/unwind_stack.cc),
+// which runtime/unwind_tables.cc loads. Its registers are those of the CPU (kernel/arch).
 #pragma once
 
 #include <cstdint>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/result.h"
@@ -77,5 +78,37 @@ Result<std::vector<UnwindRow>> read_vdso_unwind_rows(const kernel::Arch& arch);
 
 // Returns the row that covers a file offset; null before the first.
 const UnwindRow* find_row(const std::vector<UnwindRow>& rows, uint32_t file_offset);
+
+// ---- The rules of call frame information at one address, and their encoding as a FrameRule. Internal to
+// symbols/unwind.
+
+// How to recover the caller's value of a register.
+struct RegisterRule {
+  enum class Kind : uint8_t { kSame, kUndefined, kAtCfa, kAtExpression, kOther } kind = Kind::kSame;
+  int64_t offset_bytes = 0;  // kAtCfa
+  std::string_view expression = {};
+};
+
+// The rules for the code at one address. Expressions are views into .eh_frame.
+struct CfiRules {
+  bool is_expression = false;
+  uint64_t cfa_register = 0;
+  int64_t cfa_offset = 0;
+  std::string_view cfa_expression = {};
+  RegisterRule frame_pointer = {};
+  RegisterRule return_address = {};
+};
+
+// Returns the rule in 32 bits; FrameBase::kUnknown if it has no such form.
+FrameRule encode_rules(const kernel::Arch& arch, const CfiRules& rules, bool is_signal_frame);
+
+// ---- Rows of unwind tables for Go, whose compiler writes no .eh_frame. Internal to symbols/unwind.
+
+class ElfImage;
+
+// Appends the rows of the functions in Go's function table, and the file offsets at which their code ends. Adds none if
+// the file is not Go's, or by Go before 1.18: the table does not say there where stacks end.
+void append_go_rows(const ElfImage& image, const kernel::Arch& arch, std::vector<UnwindRow>& rows,
+                    std::vector<uint32_t>& ends);
 
 }  // namespace espy::symbols

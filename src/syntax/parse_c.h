@@ -1,7 +1,8 @@
-// Parses the C definitions of a script: #include, #define, struct, union, enum, typedef.
+// Integer constant expressions of C: array sizes, enumerators, bit fields, `#if`.
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -9,10 +10,22 @@
 #include <vector>
 
 #include "syntax/ast.h"
-#include "syntax/c_constant.h"
-#include "syntax/token_stream.h"
+#include "syntax/lexer.h"
 
 namespace espy::syntax {
+
+// The value of a name; nullopt if unknown.
+using NameValue = std::function<std::optional<int64_t>(std::string_view)>;
+
+struct ConstantScope {
+  NameValue value;
+  std::function<bool(std::string_view)> is_defined;  // defined(X); may be empty outside `#if`
+};
+
+// Evaluates `text` in 64-bit arithmetic. nullopt if it is not a constant expression or divides by zero.
+std::optional<int64_t> evaluate_constant(std::string_view text, const ConstantScope& scope);
+
+// ---- Parses the C definitions of a script: #include, #define, struct, union, enum, typedef.
 
 class CParser {
  public:
@@ -22,7 +35,7 @@ class CParser {
 
   // Returns true if the current token begins a definition.
   static bool at_definition(const TokenStream& stream);
-  // Parses one definition, or reports an error and panics (token_stream.h).
+  // Parses one definition, or reports an error and panics (lexer.h).
   void definition();
 
  private:

@@ -1,17 +1,346 @@
-// Blocks and statements.
+// Attach points: `kprobe:vfs_*`, `uprobe:/bin/bash:readline`, `BEGIN`.
 //
-// The last expression of a block is its value if no `;` follows; whether the value is used depends on the context. So
-// every block is parsed with its value, and a block that turns out to be a statement is demoted: its value becomes one
-// more statement.
+// They do not consist of the language's tokens: a part holds paths, wildcards and offsets, so it is read from the text,
+// up to a space, `,` or `{`. The difficult character is `/`, which can continue a path or open a predicate. It belongs
+// to the part if the part began with `/`, `.` or a quote, or if a `:` follows before the part can end, since then it is
+// within a path: `uprobe:lib/x.so:f`. Else it opens the predicate: `profile:hz:99/pid/{`. After a space it always does.
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <utility>
 
 #include "base/strings.h"
-#include "syntax/parser_impl.h"
+#include "syntax/lexer.h"
+#include "syntax/parse_c.h"
+#include "syntax/parser.h"
 
 namespace espy::syntax {
+
+std::string AttachPointParser::action_name() {
+  if (!stream_.at(TokenKind::kIdentifier) || stream_.peek().kind != TokenKind::kAssign) return "";
+  const std::string name(stream_.text(stream_.advance()));
+  stream_.advance();
+  return name;
+}
+
+bool AttachPointParser::attach_points(Action& action) {
+  const std::string_view text = stream_.source_text();
+  uint32_t offset = stream_.token().begin;
+  while (true) {
+    AttachPoint point;
+    if (!attach_point(offset, point)) break;
+    action.attach_points.push_back(std::move(point));
+    const uint32_t next = stream_.lexer().skip_trivia(offset);
+    if (next >= text.size() || text[next] != ',') break;
+    offset = stream_.lexer().skip_trivia(next + 1);
+  }
+  stream_.seek(offset);
+  return stream_.ok();
+}
+
+bool AttachPointParser::attach_point(uint32_t& offset, AttachPoint& out) {
+  const std::string_view text = stream_.source_text();
+  const uint32_t begin = offset;
+  out.provider = attach_part(offset, true);
+  if (out.provider.text.empty()) {
+    stream_.seek(begin);
+    stream_.unexpected("a probe",
+                       stream_.at(TokenKind::kLeftBrace) ? "such as `begin` or `interval:s:1` before the `{`" : "");
+    return false;
+  }
+  while (offset < text.size() && text[offset] == ':') {
+    ++offset;
+    out.parts.push_back(attach_part(offset, false));
+  }
+  out.span = stream_.span(begin, offset);
+  return stream_.ok();
+}
+
+AttachPart AttachPointParser::attach_part(uint32_t& offset, bool is_provider) {
+  const std::string_view text = stream_.source_text();
+  const uint32_t begin = offset;
+  AttachPart out;
+  while (offset < text.size() && !part_ends(offset, begin, is_provider)) {
+    if (text[offset] == '"') {
+      quoted_piece(offset, out);
+    } else {
+      out.text += text[offset++];
+    }
+  }
+  out.span = stream_.span(begin, offset);
+  return out;
+}
+
+bool AttachPointParser::part_ends(uint32_t offset, uint32_t part_begin, bool is_provider) const {
+  const std::string_view text = stream_.source_text();
+  const char c = text[offset];
+  if (is_space(c)) return true;
+  switch (c) {
+    case ':':
+    case ',':
+    case '{':
+    case '}':
+    case ';': return true;
+    case '(':
+    case ')': return is_provider;
+    case '/': break;
+    default: return false;
+  }
+  if (is_provider) return true;
+  const char first = text[part_begin];
+  if (first == '/' || first == '.' || first == '"') return false;
+  for (uint32_t ahead = offset + 1; ahead < text.size(); ++ahead) {
+    const char a = text[ahead];
+    if (a == ':') return false;
+    if (is_space(a) || a == ',' || a == '{') return true;
+  }
+  return true;
+}
+
+// "..." within a part, where everything but the closing quote is itself.
+void AttachPointParser::quoted_piece(uint32_t& offset, AttachPart& part) {
+  Lexer lexer(stream_.source_text());
+  lexer.seek(offset);
+  const Token token = lexer.next();
+  offset = token.end;
+  part.quoted = true;
+  if (token.kind != TokenKind::kString) {
+    stream_.error("unterminated-string", stream_.span(token), "this string has no end", "add the closing `\"`");
+    return;
+  }
+  StringValue value = read_string(stream_.text(token).substr(1, token.end - token.begin - 2));
+  if (value.bad_escape) {
+    const uint32_t at = token.begin + 1 + *value.bad_escape;
+    stream_.remark("unknown-escape", stream_.span(at, at + 2), "this is no escape",
+                   "\\n \\t \\r \\\" \\\\ \\0nn \\xnn are");
+  }
+  part.text += value.value;
+}
+
+void AttachPointParser::expected_body() {
+  if (stream_.at(TokenKind::kLeftParen) || stream_.at(TokenKind::kAssign)) {
+    stream_.error("statement-outside-action", stream_.span(stream_.token()), "statements stand inside an action",
+                  "begin { ... }");
+    return;
+  }
+  stream_.unexpected("`{` or a predicate after the probe", stream_.token().after_newline || stream_.at_end()
+                                                               ? ""
+                                                               : "a part with spaces in it goes into double quotes");
+}
+
+// ---- The top level: definitions, declarations, actions, in any order.
+
+void Parser::script() {
+  const std::string_view text = stream_.source_text();
+  if (text.starts_with("#!")) ast_.shebang = text.substr(0, text.find('\n'));
+  while (!stream_.at_end()) {
+    const uint32_t before = stream_.token().begin;
+    state_.links = 0;
+    item();
+    if (!stream_.ok()) recover_item();
+    if (stream_.token().begin == before && !stream_.at_end()) stream_.advance();
+  }
+}
+
+ExprId Parser::lone_expression() {
+  const ExprId out = expressions_.expression();
+  if (stream_.ok() && !stream_.at_end()) stream_.unexpected("the end of the expression");
+  return out;
+}
+
+TypeNameId Parser::lone_type() {
+  const TypeNameId out = types_.type_name();
+  if (stream_.ok() && !stream_.at_end()) stream_.unexpected("the end of the type");
+  return out;
+}
+
+void Parser::item() {
+  if (stream_.accept(TokenKind::kSemicolon)) return;
+  if (CParser::at_definition(stream_)) return CParser(stream_, ast_.c_definitions, constant_).definition();
+  const TokenKind next = stream_.peek().kind;
+  const bool named = next == TokenKind::kIdentifier;
+  if (stream_.at_word("config") && (next == TokenKind::kAssign || next == TokenKind::kLeftBrace)) return config();
+  if (stream_.at_word("import") && next == TokenKind::kString) return import();
+  if (stream_.at_word("let")) return map_declaration();
+  if (stream_.at_word("macro") && named) return macro();
+  if (stream_.at_word("fn") && named) return function();
+  if (stream_.at(TokenKind::kRightBrace)) {
+    stream_.error("unopened-brace", stream_.span(stream_.token()), "this `}` closes nothing");
+    stream_.advance();
+    stream_.calm();
+    return;
+  }
+  action();
+}
+
+// config = { name = value; ... }
+void Parser::config() {
+  stream_.advance();
+  stream_.expect(TokenKind::kAssign, "after `config`");
+  const Token open = stream_.token();
+  stream_.expect(TokenKind::kLeftBrace, "to open the settings");
+  while (stream_.ok() && !stream_.at(TokenKind::kRightBrace) && !stream_.at_end()) config_entry();
+  if (stream_.at_end()) statements_.unclosed(open, "config block");
+  stream_.accept(TokenKind::kRightBrace);
+  end_item();
+}
+
+void Parser::config_entry() {
+  if (stream_.accept(TokenKind::kSemicolon)) return;
+  ConfigEntry entry;
+  const Token name = stream_.token();
+  if (!stream_.expect(TokenKind::kIdentifier, "of a setting")) return;
+  entry.name = stream_.text(name);
+  entry.name_span = stream_.span(name);
+  if (!stream_.expect(TokenKind::kAssign, "after the name of the setting")) return;
+  entry.value = expressions_.unary();
+  entry.span = stream_.span_from(name.begin);
+  ast_.config.push_back(std::move(entry));
+  if (stream_.at(TokenKind::kRightBrace)) return;
+  stream_.expect(TokenKind::kSemicolon, "after the setting");
+}
+
+// import "path";
+void Parser::import() {
+  const uint32_t begin = stream_.advance().begin;
+  const ExprId path = expressions_.string();
+  Import out{.path = std::get<StringLiteral>(ast_[path].node).value};
+  stream_.accept(TokenKind::kSemicolon);
+  out.span = stream_.span_from(begin);
+  ast_.imports.push_back(std::move(out));
+}
+
+// let @m = kind(entries);
+void Parser::map_declaration() {
+  const uint32_t begin = stream_.advance().begin;
+  MapDeclaration out;
+  out.name = stream_.text();
+  if (stream_.at(TokenKind::kVariable)) {
+    stream_.error("variable-outside-action", stream_.span(stream_.token()), "variables live inside an action",
+                  "maps are global: `@x`");
+    return;
+  }
+  if (!stream_.expect(TokenKind::kMap, "after `let`")) return;
+  if (!stream_.expect(TokenKind::kAssign, "after the name of the map")) return;
+  const Token kind = stream_.token();
+  if (!stream_.expect(TokenKind::kIdentifier, "of a kind of map", "such as hash(100)")) return;
+  out.kind = stream_.text(kind);
+  out.kind_span = stream_.span(kind);
+  if (stream_.accept(TokenKind::kLeftParen)) {
+    if (!stream_.at(TokenKind::kRightParen)) out.max_entries = expressions_.expression();
+    stream_.expect(TokenKind::kRightParen, "after the size of the map");
+  }
+  end_item();
+  out.span = stream_.span_from(begin);
+  ast_.map_declarations.push_back(std::move(out));
+}
+
+// Parses up to the closing parenthesis. Returns false if it is missing.
+template <class T>
+bool Parser::parameters(std::vector<T>& out, std::optional<T> (Parser::*one)()) {
+  while (stream_.ok() && !stream_.at(TokenKind::kRightParen)) {
+    if (auto parameter = (this->*one)()) out.push_back(std::move(*parameter));
+    if (!stream_.ok() || !stream_.accept(TokenKind::kComma)) break;
+  }
+  return stream_.expect(TokenKind::kRightParen, "after the parameters");
+}
+
+// macro name($a, @b, c = 1) { ... }
+void Parser::macro() {
+  const uint32_t begin = stream_.advance().begin;
+  const Token name = stream_.advance();
+  Macro out{.name = std::string(stream_.text(name)), .name_span = stream_.span(name)};
+  if (!stream_.expect(TokenKind::kLeftParen, "after the name of the macro",
+                      "without parameters it is `macro NAME() { ... }`"))
+    return;
+  if (!parameters(out.parameters, &Parser::macro_parameter)) return;
+  out.body = statements_.block();
+  out.span = stream_.span_from(begin);
+  ast_.macros.push_back(std::move(out));
+}
+
+std::optional<Macro::Parameter> Parser::macro_parameter() {
+  const Token token = stream_.token();
+  Macro::Parameter out{
+      .kind = Macro::ParameterKind::kExpression, .name = std::string(stream_.text(token)), .span = stream_.span(token)};
+  switch (token.kind) {
+    case TokenKind::kVariable: out.kind = Macro::ParameterKind::kVariable; break;
+    case TokenKind::kMap: out.kind = Macro::ParameterKind::kMap; break;
+    case TokenKind::kIdentifier: break;
+    default: stream_.unexpected("a parameter", "$variable, @map, or a name for any expression"); return std::nullopt;
+  }
+  stream_.advance();
+  if (stream_.accept(TokenKind::kAssign)) out.default_value = expressions_.expression();
+  return out;
+}
+
+// fn name($a : type) : type { ... }
+void Parser::function() {
+  const uint32_t begin = stream_.advance().begin;
+  const Token name = stream_.advance();
+  Function out{.name = std::string(stream_.text(name)), .name_span = stream_.span(name)};
+  if (!stream_.expect(TokenKind::kLeftParen, "after the name of the function")) return;
+  if (!parameters(out.parameters, &Parser::function_parameter)) return;
+  if (!stream_.expect(TokenKind::kColon, "and the type of the result", "`: void` if there is none")) return;
+  out.result = types_.type_name();
+  out.body = statements_.statement_block();
+  out.span = stream_.span_from(begin);
+  ast_.functions.push_back(std::move(out));
+}
+
+std::optional<Function::Parameter> Parser::function_parameter() {
+  const Token token = stream_.token();
+  if (!stream_.expect(TokenKind::kVariable, "as a parameter")) return std::nullopt;
+  if (!stream_.expect(TokenKind::kColon, "and the type of the parameter")) return std::nullopt;
+  return Function::Parameter{std::string(stream_.text(token)), stream_.span(token), types_.type_name()};
+}
+
+// [name=]probe, probe /predicate/ { ... }
+void Parser::action() {
+  const uint32_t begin = stream_.token().begin;
+  Action out;
+  out.name = attach_points_.action_name();
+  if (!attach_points_.attach_points(out)) return;
+  if (stream_.at(TokenKind::kSlash)) out.predicate = predicate();
+  if (stream_.ok() && !stream_.at(TokenKind::kLeftBrace)) attach_points_.expected_body();
+  if (!stream_.ok()) return;
+  out.body = statements_.statement_block();
+  out.span = stream_.span_from(begin);
+  ast_.actions.push_back(std::move(out));
+}
+
+// / condition /
+ExprId Parser::predicate() {
+  stream_.advance();
+  state_.in_predicate = true;
+  const ExprId out = statements_.condition();
+  state_.in_predicate = false;
+  stream_.expect(TokenKind::kSlash, "after the predicate");
+  return out;
+}
+
+// The `;` of a declaration may be left out.
+void Parser::end_item() { stream_.accept(TokenKind::kSemicolon); }
+
+// Recovers from an error: skips the item, with its block if it has one.
+void Parser::recover_item() {
+  stream_.calm();
+  while (!stream_.at_end()) {
+    if (statements_.at_next_action()) return;
+    if (stream_.at(TokenKind::kLeftBrace)) {
+      stream_.skip_balanced();
+      return;
+    }
+    if (stream_.accept(TokenKind::kSemicolon) || stream_.accept(TokenKind::kRightBrace)) return;
+    stream_.advance();
+  }
+}
+
+// ---- Blocks and statements.
+//
+// The last expression of a block is its value if no `;` follows; whether the value is used depends on the context. So
+// every block is parsed with its value, and a block that turns out to be a statement is demoted: its value becomes one
+// more statement.
 
 namespace {
 

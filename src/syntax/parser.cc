@@ -2,7 +2,6 @@
 
 #include <utility>
 
-#include "syntax/parser_impl.h"
 #include "syntax/preprocess.h"
 
 namespace espy::syntax {

@@ -6,7 +6,7 @@
 #include <utility>
 
 #include "base/strings.h"
-#include "syntax/c_constant.h"
+#include "syntax/parse_c.h"
 
 namespace espy::syntax {
 

@@ -1,7 +1,4 @@
-// The types of the language: kinds, sizes and layouts of values.
-//
-// Types are interned: two types are the same if and only if their ids are equal. Definitions come from BTF (`kernel`),
-// from the script's C definitions and from `check`; this module knows neither a kernel nor a script.
+// Units of the values of maps.
 #pragma once
 
 #include <cstdint>
@@ -16,6 +13,25 @@
 #include "base/id.h"
 
 namespace espy::types {
+
+enum class Unit : uint8_t { kNone, kBytes, kNanoseconds, kMicroseconds, kMilliseconds, kSeconds };
+
+// Returns the unit that the last word of a name tells: bytes of "@read_bytes", nanoseconds of "@ns" and "@wait_nsecs".
+Unit unit_of(std::string_view name);
+
+// Returns the unit that a word stands for: "ns", "bytes", "s"; nullopt for other words.
+std::optional<Unit> unit_named(std::string_view word);
+
+// "nanoseconds"; "" for none.
+std::string_view long_name(Unit unit);
+
+// Returns the name of a map without its `@`; `otherwise` for `@`.
+std::string plain_name(std::string_view map_name, std::string_view otherwise);
+
+// ---- The types of the language: kinds, sizes and layouts of values.
+//
+// Types are interned: two types are the same if and only if their ids are equal. Definitions come from BTF (`kernel`),
+// from the script's C definitions and from `check`; this module knows neither a kernel nor a script.
 
 using TypeId = Id<struct TypeTag>;
 

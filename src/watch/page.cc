@@ -8,7 +8,6 @@
 #include <cstdint>
 #include <numeric>
 
-#include "base/printable.h"
 #include "base/strings.h"
 #include "output/quantity.h"
 

@@ -15,9 +15,9 @@
 
 #include "base/clock.h"
 #include "base/end_request.h"
-#include "base/fd.h"
-#include "base/out_of_memory.h"
-#include "base/printable.h"
+#include "base/files.h"
+#include "base/limits.h"
+#include "base/strings.h"
 #include "watch/watch.h"
 
 namespace espy::watch {

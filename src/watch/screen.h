@@ -16,13 +16,12 @@
 #include <utility>
 #include <vector>
 
-#include "base/fd.h"
-#include "base/janitor.h"
+#include "base/files.h"
+#include "base/process.h"
 #include "base/result.h"
 #include "output/forwarding_sink.h"
 #include "output/log_sink.h"
-#include "output/recent_lines.h"
-#include "output/span_text.h"
+#include "output/spans.h"
 #include "watch/page.h"
 #include "watch/watch.h"
 

@@ -9,7 +9,7 @@
 #include <map>
 
 #include "base/clock.h"
-#include "base/out_of_memory.h"
+#include "base/limits.h"
 #include "watch/screen.h"
 
 namespace espy::watch {

@@ -7,7 +7,7 @@
 #include <utility>
 #include <vector>
 
-#include "base/fd.h"
+#include "base/files.h"
 #include "base/result.h"
 #include "output/sink.h"
 #include "program/program.h"

@@ -5,9 +5,9 @@
 #include <utility>
 
 #include "check/check.h"
-#include "cli/registry.h"
+#include "cli/environment.h"
 #include "compile/compile.h"
-#include "ir/text.h"
+#include "ir/ir_text.h"
 #include "symbols/symbols.h"
 #include "syntax/parser.h"
 

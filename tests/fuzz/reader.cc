@@ -12,7 +12,7 @@
 #include <memory>
 #include <utility>
 
-#include "base/sanitizers.h"
+#include "base/fatal.h"
 
 namespace espy::fuzz {
 

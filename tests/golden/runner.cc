@@ -31,7 +31,7 @@
 #include <string_view>
 #include <vector>
 
-#include "base/fd.h"
+#include "base/files.h"
 #include "golden/support/child.h"
 #include "golden/support/execute.h"
 #include "golden/support/live.h"

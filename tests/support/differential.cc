@@ -8,7 +8,7 @@
 
 #include "base/byte_reader.h"
 #include "check/check.h"
-#include "cli/registry.h"
+#include "cli/environment.h"
 #include "compile/compile.h"
 #include "simulator/simulator.h"
 #include "syntax/parser.h"

@@ -1,5 +1,5 @@
 // Runs a function of IR in the plainest way: pure operations, branches, stack objects of loads and stores. Written
-// apart from opt/evaluate.h, so that the two can be judges of each other.
+// apart from opt/scalar_passes.h, so that the two can be judges of each other.
 #pragma once
 
 #include <cstdint>

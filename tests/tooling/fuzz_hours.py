@@ -22,7 +22,7 @@ for lines, is_changed in [((10, 10), True), ((19, 19), True), ((5, 12), True), (
     assert code.changed_by({"src/a.cc": [lines]}) == (["src/a.cc"] if is_changed else []), lines
 assert code.changed_by({"src/b.h": [(900, 900)]}) == ["src/b.h"]
 assert code.changed_by({"src/c.cc": [(10, 10)]}) == []
-assert fuzz_hours.NO_CODE.match("+  // A comment.") and fuzz_hours.NO_CODE.match('-#include "base/fd.h"')
+assert fuzz_hours.NO_CODE.match("+  // A comment.") and fuzz_hours.NO_CODE.match('-#include "base/files.h"')
 assert fuzz_hours.NO_CODE.match("+") and not fuzz_hours.NO_CODE.match("+  return 1;  // one")
 
 hours = fuzz_hours.counted_seconds

@@ -6,7 +6,7 @@
 #include <cerrno>
 #include <thread>
 
-#include "base/fd.h"
+#include "base/files.h"
 
 namespace espy {
 namespace {

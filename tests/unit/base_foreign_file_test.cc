@@ -6,7 +6,7 @@
 #include <cstdlib>
 #include <string>
 
-#include "base/foreign_file.h"
+#include "base/untrusted_file.h"
 
 namespace espy {
 namespace {

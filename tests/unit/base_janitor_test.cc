@@ -12,8 +12,7 @@
 #include <string>
 #include <thread>
 
-#include "base/fd.h"
-#include "base/janitor.h"
+#include "base/files.h"
 #include "base/process.h"
 
 namespace espy {

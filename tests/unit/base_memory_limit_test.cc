@@ -5,7 +5,7 @@
 #include <memory>
 #include <new>
 
-#include "base/memory_limit.h"
+#include "base/limits.h"
 
 namespace espy {
 namespace {

@@ -1,7 +1,7 @@
 #include <gtest/gtest.h>
 #include <sys/sysmacros.h>
 
-#include "base/mounts.h"
+#include "base/files.h"
 
 namespace espy {
 namespace {

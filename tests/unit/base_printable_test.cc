@@ -3,7 +3,7 @@
 #include <set>
 #include <string>
 
-#include "base/printable.h"
+#include "base/strings.h"
 
 namespace espy {
 namespace {

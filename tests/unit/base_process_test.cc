@@ -9,7 +9,7 @@
 #include <cstdlib>
 #include <string>
 
-#include "base/fd.h"
+#include "base/files.h"
 #include "base/process.h"
 
 namespace espy {

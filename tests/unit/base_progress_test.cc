@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#include "base/fd.h"
+#include "base/files.h"
 #include "base/progress.h"
 
 namespace espy {

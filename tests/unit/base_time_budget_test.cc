@@ -1,6 +1,6 @@
 #include <gtest/gtest.h>
 
-#include "base/time_budget.h"
+#include "base/limits.h"
 
 namespace espy {
 namespace {

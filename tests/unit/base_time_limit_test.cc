@@ -2,7 +2,7 @@
 
 #include <chrono>
 
-#include "base/time_limit.h"
+#include "base/limits.h"
 
 namespace espy {
 namespace {

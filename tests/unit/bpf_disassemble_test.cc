@@ -2,7 +2,7 @@
 
 #include "bpf/disassemble.h"
 #include "bpf/emit.h"
-#include "bpf/encoding.h"
+#include "bpf/machine_code.h"
 #include "ir/builder.h"
 
 namespace espy::bpf {

@@ -1,7 +1,7 @@
 #include <gtest/gtest.h>
 
 #include "bpf/encode.h"
-#include "bpf/encoding.h"
+#include "bpf/machine_code.h"
 
 namespace espy::bpf {
 namespace {

@@ -17,7 +17,7 @@
 #include "bpf/disassemble.h"
 #include "bpf/emit.h"
 #include "ir/builder.h"
-#include "ir/text.h"
+#include "ir/ir_text.h"
 #include "opt/pipeline.h"
 
 namespace espy::bpf {

@@ -5,11 +5,11 @@
 #include <set>
 
 #include "../support/fake_kernel.h"
-#include "builtins/all.h"
-#include "builtins/common.h"
+#include "builtins/all_builtins.h"
+#include "builtins/builtin_support.h"
 #include "check/check.h"
 #include "check/signature.h"
-#include "probes/all.h"
+#include "probes/all_probes.h"
 #include "syntax/parser.h"
 
 namespace espy::builtins {

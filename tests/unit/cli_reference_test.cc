@@ -1,11 +1,11 @@
 // The documents agree with the tables: they are made from them, and every row has its words and an example that checks.
 #include <gtest/gtest.h>
 
-#include "base/fd.h"
+#include "base/files.h"
 #include "check/check.h"
 #include "cli/command.h"
+#include "cli/environment.h"
 #include "cli/reference.h"
-#include "cli/registry.h"
 #include "kernel/kernel.h"
 #include "symbols/symbols.h"
 #include "syntax/parser.h"

@@ -5,8 +5,8 @@
 #include <gtest/gtest.h>
 
 #include "check/check.h"
-#include "cli/registry.h"
-#include "ir/text.h"
+#include "cli/environment.h"
+#include "ir/ir_text.h"
 #include "kernel/kernel.h"
 #include "syntax/parser.h"
 

@@ -2,7 +2,7 @@
 #include <gtest/gtest.h>
 
 #include "ir/analysis.h"
-#include "ir/text.h"
+#include "ir/ir_text.h"
 
 namespace espy::ir {
 namespace {

@@ -1,10 +1,10 @@
 // Round trips through text, what the reader refuses, and each rule of the verifier.
+#include "ir/ir_text.h"
+
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "ir/builder.h"
-#include "ir/names.h"
-#include "ir/text.h"
 
 namespace espy::ir {
 namespace {

@@ -10,7 +10,6 @@
 #include "../support/fake_arch.h"
 #include "kernel/abi_constants.h"
 #include "kernel/kernel.h"
-#include "kernel/syscalls.h"
 #include "symbols_support.h"
 
 namespace espy::kernel {

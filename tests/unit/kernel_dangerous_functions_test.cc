@@ -3,7 +3,7 @@
 
 #include <cstdio>
 
-#include "kernel/dangerous_functions.h"
+#include "kernel/functions.h"
 
 namespace espy::kernel {
 namespace {

@@ -6,8 +6,8 @@
 
 #include <cstddef>
 
+#include "kernel/abi_constants.h"
 #include "kernel/kernel.h"
-#include "kernel/syscalls.h"
 
 namespace espy::kernel {
 namespace {

@@ -10,8 +10,8 @@
 #include <functional>
 #include <sstream>
 
-#include "base/fd.h"
-#include "kernel/tar.h"
+#include "base/files.h"
+#include "kernel/snapshot.h"
 
 namespace espy::kernel {
 namespace {

@@ -6,8 +6,8 @@
 #include <fstream>
 
 #include "base/strings.h"
+#include "kernel/abi_constants.h"
 #include "kernel/functions.h"
-#include "kernel/syscalls.h"
 #include "kernel/tracefs.h"
 
 namespace espy::kernel {

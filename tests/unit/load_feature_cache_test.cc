@@ -6,7 +6,7 @@
 #include <fstream>
 #include <sstream>
 
-#include "load/feature_cache.h"
+#include "load/find_features.h"
 
 namespace espy::load {
 namespace {

@@ -9,7 +9,7 @@
 #include <array>
 #include <vector>
 
-#include "load/link_closer.h"
+#include "load/bpf.h"
 
 namespace espy::load {
 namespace {

@@ -3,7 +3,7 @@
 #include "bpf/disassemble.h"
 #include "compile/compile.h"
 #include "lower_support.h"
-#include "program/ring.h"
+#include "program/layout.h"
 
 namespace espy::lower {
 namespace {

@@ -10,7 +10,7 @@
 #include "../support/fake_kernel.h"
 #include "check/check.h"
 #include "check/checker.h"
-#include "ir/text.h"
+#include "ir/ir_text.h"
 #include "lower/lower.h"
 #include "lower/lowering.h"
 #include "opt/pipeline.h"

@@ -1,8 +1,8 @@
 // What is being written at a place, marked by `|`.
 #include <gtest/gtest.h>
 
-#include "lsp/analysis.h"
-#include "lsp/place.h"
+#include "lsp/names.h"
+#include "lsp/script_analysis.h"
 
 namespace espy::lsp {
 namespace {

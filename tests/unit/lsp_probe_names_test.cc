@@ -1,7 +1,7 @@
 // The names of probes that a completion offers, and when they are listed.
 #include <gtest/gtest.h>
 
-#include "lsp/probe_names.h"
+#include "lsp/names.h"
 
 namespace espy::lsp {
 namespace {

@@ -3,10 +3,9 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
-#include "base/fd.h"
-#include "lsp/connection.h"
+#include "base/files.h"
 #include "lsp/document.h"
-#include "lsp/text.h"
+#include "lsp/server.h"
 
 namespace espy::lsp {
 namespace {

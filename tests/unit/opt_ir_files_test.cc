@@ -9,7 +9,7 @@
 #include <sstream>
 
 #include "base/strings.h"
-#include "ir/text.h"
+#include "ir/ir_text.h"
 #include "opt/pipeline.h"
 
 namespace espy::opt {

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "ir/text.h"
+#include "ir/ir_text.h"
 #include "opt/pipeline.h"
 
 namespace espy::opt {

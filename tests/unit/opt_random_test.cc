@@ -6,9 +6,9 @@
 
 #include "../support/ir_eval.h"
 #include "ir/builder.h"
-#include "ir/text.h"
-#include "opt/evaluate.h"
+#include "ir/ir_text.h"
 #include "opt/pipeline.h"
+#include "opt/scalar_passes.h"
 
 namespace espy::opt {
 namespace {

@@ -1,7 +1,7 @@
 // What probes cost, as a table and in JSON; maps that have not seen all events.
 #include <gtest/gtest.h>
 
-#include "output/cost_report.h"
+#include "output/loss_report.h"
 #include "output_support.h"
 
 namespace espy::output {

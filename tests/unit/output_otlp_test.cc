@@ -3,7 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "output/otlp_json.h"
+#include "output/otlp.h"
 #include "output_support.h"
 #include "program/layout.h"
 

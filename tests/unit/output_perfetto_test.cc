@@ -6,7 +6,6 @@
 #include <protozero/pbf_reader.hpp>
 
 #include "output/perfetto.h"
-#include "output/perfetto_packets.h"
 #include "output_support.h"
 
 namespace espy::output {

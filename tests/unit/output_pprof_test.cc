@@ -6,7 +6,7 @@
 
 #include <protozero/pbf_reader.hpp>
 
-#include "base/printable.h"
+#include "base/strings.h"
 #include "output_support.h"
 
 namespace espy::output {

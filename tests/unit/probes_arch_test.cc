@@ -3,8 +3,8 @@
 
 #include "../support/fake_arch.h"
 #include "../support/fake_kernel.h"
-#include "probes/all.h"
-#include "probes/common.h"
+#include "probes/all_probes.h"
+#include "probes/probe_support.h"
 
 namespace espy::probes {
 

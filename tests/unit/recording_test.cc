@@ -6,9 +6,8 @@
 #include <cstdlib>
 #include <filesystem>
 
-#include "base/fd.h"
+#include "base/files.h"
 #include "recording/encoding.h"
-#include "recording/file_ring.h"
 #include "recording/reader.h"
 #include "recording/writer.h"
 

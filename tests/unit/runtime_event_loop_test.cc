@@ -5,7 +5,7 @@
 #include <cerrno>
 #include <string>
 
-#include "runtime/event_loop.h"
+#include "runtime/run_control.h"
 
 namespace espy::runtime {
 namespace {

@@ -5,7 +5,7 @@
 #include <map>
 
 #include "idle_machine.h"
-#include "runtime/map_reader.h"
+#include "runtime/record_decoder.h"
 
 namespace espy::runtime {
 namespace {

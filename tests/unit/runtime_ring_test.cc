@@ -6,7 +6,7 @@
 #include <random>
 #include <vector>
 
-#include "program/ring.h"
+#include "program/layout.h"
 #include "runtime/ring.h"
 
 namespace espy::runtime {

@@ -10,10 +10,10 @@
 #include <string>
 
 #include "base/end_request.h"
-#include "base/fd.h"
+#include "base/files.h"
 #include "base/process.h"
-#include "runtime/shell.h"
-#include "runtime/signals.h"
+#include "runtime/child.h"
+#include "runtime/run_control.h"
 
 namespace espy::runtime {
 namespace {

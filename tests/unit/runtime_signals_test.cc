@@ -13,10 +13,10 @@
 #include <string>
 
 #include "base/end_request.h"
-#include "base/fd.h"
+#include "base/files.h"
 #include "runtime/probe_runner.h"
+#include "runtime/run_control.h"
 #include "runtime/run_monitor.h"
-#include "runtime/signals.h"
 #include "simulator/simulator.h"
 
 namespace espy::runtime {

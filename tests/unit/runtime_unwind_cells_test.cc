@@ -6,7 +6,7 @@
 #include <random>
 #include <vector>
 
-#include "runtime/unwind_cells.h"
+#include "runtime/unwind_tables.h"
 
 namespace espy::runtime {
 namespace {

@@ -3,8 +3,8 @@
 
 #include <cstring>
 
-#include "program/span_buffer.h"
-#include "runtime/unwound_stacks.h"
+#include "program/layout.h"
+#include "runtime/unwind_tables.h"
 #include "simulator/simulator.h"
 
 namespace espy::runtime {

@@ -3,7 +3,7 @@
 
 #include <cmath>
 
-#include "output/recent_lines.h"
+#include "output/log_sink.h"
 #include "output_support.h"
 #include "program/layout.h"
 #include "serve/described_map.h"

@@ -4,15 +4,14 @@
 
 #include <cstring>
 
-#include "base/fd.h"
+#include "base/files.h"
 #include "kernel/abi_constants.h"
 #include "kernel/arch/flow.h"
-#include "kernel/syscalls.h"
 #include "symbols/debug_info.h"
 #include "symbols/elf_file.h"
-#include "symbols/go.h"
+#include "symbols/go_functions.h"
 #include "symbols/unwind.h"
-#include "symbols/usdt.h"
+#include "symbols/usdt_notes.h"
 #include "symbols_support.h"
 
 namespace espy::symbols {

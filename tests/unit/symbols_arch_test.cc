@@ -5,11 +5,11 @@
 #include <cstring>
 
 #include "../support/fake_arch.h"
-#include "base/fd.h"
-#include "symbols/go.h"
-#include "symbols/ld_cache.h"
+#include "base/files.h"
+#include "symbols/go_functions.h"
+#include "symbols/library.h"
 #include "symbols/unwind.h"
-#include "symbols/usdt.h"
+#include "symbols/usdt_notes.h"
 #include "symbols_support.h"
 
 namespace espy::symbols {

@@ -4,7 +4,7 @@
 #include <fstream>
 #include <iterator>
 
-#include "symbols/archive.h"
+#include "symbols/debug_file.h"
 #include "symbols/elf_cache.h"
 #include "symbols_support.h"
 

@@ -6,7 +6,7 @@
 
 #include "symbols/debug_info.h"
 #include "symbols/elf_file.h"
-#include "symbols/go.h"
+#include "symbols/go_functions.h"
 #include "symbols_debug_info_support.h"
 #include "symbols_support.h"
 

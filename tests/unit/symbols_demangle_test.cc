@@ -4,9 +4,8 @@
 #include <string>
 #include <thread>
 
-#include "base/time_limit.h"
+#include "base/limits.h"
 #include "symbols/demangle.h"
-#include "symbols/rust_names.h"
 
 namespace espy::symbols {
 namespace {

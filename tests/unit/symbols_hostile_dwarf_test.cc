@@ -10,11 +10,10 @@
 #include <iterator>
 #include <utility>
 
-#include "base/memory_limit.h"
-#include "base/time_limit.h"
+#include "base/limits.h"
 #include "symbols/debug_info.h"
-#include "symbols/dwarf/calls.h"
-#include "symbols/dwarf/file.h"
+#include "symbols/dwarf/dwarf_file.h"
+#include "symbols/dwarf/passing.h"
 #include "symbols/dwarf/scopes.h"
 #include "symbols/dwarf/split_file.h"
 #include "symbols/elf_file.h"

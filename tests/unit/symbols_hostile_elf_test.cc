@@ -7,11 +7,11 @@
 #include <numeric>
 
 #include "base/end_request.h"
-#include "base/memory_limit.h"
+#include "base/limits.h"
 #include "base/untrusted_file.h"
 #include "symbols/debug_file.h"
 #include "symbols/elf_file.h"
-#include "symbols/needed.h"
+#include "symbols/library.h"
 #include "symbols/unwind.h"
 #include "symbols_support.h"
 

@@ -2,7 +2,7 @@
 
 #include <sstream>
 
-#include "base/fd.h"
+#include "base/files.h"
 #include "symbols/kernel_symbols.h"
 #include "symbols/symbols.h"
 #include "symbols_support.h"

@@ -3,8 +3,8 @@
 
 #include <sstream>
 
-#include "base/fd.h"
-#include "symbols/ld_cache.h"
+#include "base/files.h"
+#include "symbols/library.h"
 #include "symbols/symbols.h"
 #include "symbols_support.h"
 

@@ -14,8 +14,8 @@
 #include <fstream>
 
 #include "symbols/perf_map.h"
-#include "symbols/process.h"
 #include "symbols/symbols.h"
+#include "symbols/traced_process.h"
 #include "symbols_support.h"
 
 namespace espy::symbols {

@@ -2,8 +2,8 @@
 #include <fcntl.h>
 #include <gtest/gtest.h>
 
-#include "base/fd.h"
-#include "symbols/dwarf/line_table.h"
+#include "base/files.h"
+#include "symbols/dwarf/scopes.h"
 #include "symbols/elf_image.h"
 #include "symbols_support.h"
 

@@ -19,7 +19,7 @@
 #include <memory>
 
 #include "base/end_request.h"
-#include "program/unwind.h"
+#include "program/unwind_layout.h"
 #include "symbols/symbols.h"
 #include "symbols_support.h"
 

@@ -10,7 +10,6 @@
 #include <utility>
 #include <vector>
 
-#include "symbols/dwarf/package.h"
 #include "symbols/dwarf/split_file.h"
 #include "symbols_support.h"
 

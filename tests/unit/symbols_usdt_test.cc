@@ -1,7 +1,7 @@
 #include <gtest/gtest.h>
 
 #include "kernel/arch/arch.h"
-#include "symbols/usdt.h"
+#include "symbols/usdt_notes.h"
 
 namespace espy::symbols {
 namespace {

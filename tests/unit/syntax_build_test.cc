@@ -3,7 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "syntax/build.h"
-#include "syntax/format.h"
+#include "syntax/format_script.h"
 #include "syntax/parser.h"
 
 namespace espy::syntax {

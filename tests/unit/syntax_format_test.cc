@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "base/fd.h"
+#include "base/files.h"
 #include "syntax_scripts.h"
 #include "syntax_support.h"
 

@@ -3,7 +3,7 @@
 
 #include <string>
 
-#include "syntax/format.h"
+#include "syntax/format_script.h"
 #include "syntax/parser.h"
 
 namespace espy::syntax {

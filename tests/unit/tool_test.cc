@@ -3,8 +3,7 @@
 
 #include <gtest/gtest.h>
 
-#include "base/fd.h"
-#include "tool/executable.h"
+#include "base/files.h"
 
 namespace espy::tool {
 namespace {

@@ -3,10 +3,10 @@
 #include <algorithm>
 
 #include "kernel/arch/aarch64/aarch64.h"
-#include "kernel/arch/arches.h"
 #include "kernel/arch/x86_64/x86_64.h"
 
 namespace espy::kernel {
+
 namespace {
 
 constexpr const Arch* kArches[] = {

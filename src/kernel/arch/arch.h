@@ -1,8 +1,5 @@
-// What depends on the CPU, as data and a few functions. A CPU is a folder here; arch.cc lists them. Code elsewhere asks
-// by meaning (`arch.stack_pointer_offset`, `arch.has_ordered_stores`) and names no register of any CPU.
-//
-// Registers are given as byte offsets in the kernel's struct pt_regs (asm/ptrace.h), unless a comment says that they
-// are DWARF register numbers.
+// Interface of a CPU's calling convention: where functions of C, C++ and Rust find their arguments and leave their
+// result, for addresses at which debug information does not say.
 #pragma once
 
 #include <cstddef>
@@ -11,11 +8,70 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
-#include "kernel/arch/calling_convention.h"
-#include "kernel/arch/usdt_operand.h"
+#include "types/type.h"
+#include "types/value_location.h"
 
 namespace espy::kernel {
+
+struct Arch;
+
+struct PassedValue {
+  types::TypeId type;  // complete
+  bool is_by_reference = false;
+  bool is_rust = false;  // rustc passes a pair of numbers in two registers, however small; its ABI is unspecified
+};
+
+// Locations at the function's entry, one for each argument; nullopt for an argument in a vector register.
+using ArgumentLocations = std::vector<std::optional<types::ValueLocation>> (*)(
+    const types::Types& types, const Arch& arch, const std::vector<PassedValue>& arguments, const PassedValue& result);
+
+constexpr const char* kInVectorRegister = "is in a vector register, which probes cannot read";
+
+struct ResultPlace {
+  std::optional<types::ValueLocation> place;
+  std::string_view why = {};  // if there is none: kInVectorRegister, or another predicate of the value
+};
+
+// The location right after the return.
+using ResultLocation = ResultPlace (*)(const types::Types& types, const Arch& arch, const PassedValue& result);
+
+// ---- How rustc passes values.
+
+// Whether the place of an argument or a result is the same in all versions of rustc, and debug information tells it.
+bool is_known_in_rust(const types::Types& types, const PassedValue& value);
+
+// ---- Operands of USDT probes, which are in the syntax of the CPU's assembler.
+
+struct Arch;
+
+struct UsdtOperand {
+  enum class Kind : uint8_t { kRegister, kConstant, kMemory };
+  Kind kind = Kind::kConstant;
+  uint8_t size_bytes = 8;
+  bool is_signed = false;
+  std::string base;   // a register by its assembler name; empty if memory has no base
+  std::string index;  // empty if none
+  uint8_t scale = 1;
+  std::string symbol;        // whose address is added to `displacement`; empty if none
+  int64_t displacement = 0;  // or the constant
+};
+
+struct UsdtSyntax {
+  // Parses an operand without its size ("SIZE@") into `out`; false if it is not understood.
+  bool (*parse)(std::string_view operand, UsdtOperand& out) = nullptr;
+  // The operand with a number in place of its symbol and displacement.
+  std::string (*with_displacement)(std::string_view operand, int64_t displacement) = nullptr;
+  // Offset in struct pt_regs of a register, or of a part of one, by its assembler name.
+  std::optional<uint32_t> (*register_offset)(const Arch& arch, std::string_view name) = nullptr;
+};
+
+// ---- What depends on the CPU, as data and a few functions. A CPU is a folder here; arch.cc lists them. Code elsewhere
+// asks by meaning (`arch.stack_pointer_offset`, `arch.has_ordered_stores`) and names no register of any CPU.
+//
+// Registers are given as byte offsets in the kernel's struct pt_regs (asm/ptrace.h), unless a comment says that they
+// are DWARF register numbers.
 
 struct Register {
   std::string_view name;  // as reg("name") takes it
@@ -170,5 +226,9 @@ const Arch& host_arch();
 std::string register_name(const Arch& arch, uint32_t offset_bytes);
 
 std::optional<Register> find_register(const Arch& arch, std::string_view name);
+
+// ---- The CPUs that this folder describes.
+
+std::span<const Arch* const> all_arches();
 
 }  // namespace espy::kernel

@@ -38,4 +38,19 @@ bool is_repeated(const Arch& arch, std::span<const uint8_t> code) {
   return false;
 }
 
+namespace {
+
+struct Emulation {
+  const Arch* arch;
+  bool (*is_emulated)(std::span<const std::byte> code);
+};
+constexpr Emulation kEmulation[] = {{&kAmd64, x86_64::is_emulated}, {&kArm64, aarch64::is_emulated}};
+
+}  // namespace
+
+bool is_emulated(const Arch& arch, std::span<const std::byte> code) {
+  const auto* row = std::ranges::find(kEmulation, &arch, &Emulation::arch);
+  return row != std::end(kEmulation) && row->is_emulated(code);
+}
+
 }  // namespace espy::kernel

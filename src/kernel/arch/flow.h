@@ -1,6 +1,7 @@
 // Where instructions lead, for those who read the code of functions. Whether one returns tells Arch.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <span>
 
@@ -28,5 +29,11 @@ bool is_repeated(const Arch& arch, std::span<const uint8_t> code);
 // `before`: the instruction in front, or empty. Both have their whole length, Arch::instruction_length. Of a CPU that
 // nothing is known of, kUnknown.
 Flow flow_of(const Arch& arch, std::span<const uint8_t> before, std::span<const uint8_t> instruction);
+
+// ---- Instructions that the kernel's uprobes emulate. They execute others out of their place, by a single step, which
+// takes a second exception: on virtual machines tens of microseconds.
+
+// As far as the first bytes show.
+bool is_emulated(const Arch& arch, std::span<const std::byte> code);
 
 }  // namespace espy::kernel

@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <vector>
 
-#include "kernel/arch/rust.h"
-#include "types/variants.h"
+#include "kernel/arch/arch.h"
+#include "types/parts.h"
 
 namespace espy::kernel {
 namespace {

@@ -1,17 +1,3 @@
-// A location description is a program for a stack machine over registers and memory. Most have one operation
-// (`DW_OP_fbreg -20`, `DW_OP_reg3`); optimised code has long ones, with pieces and typed values.
-//
-// It is translated operation by operation to the steps of a place. Two things are resolved on the way: the frame base,
-// which is an expression of the function (mostly DW_OP_call_frame_cfa, an expression of the call frame information at
-// the address), and the sizes of typed values.
-//
-// The value that an argument had at the entry of the function (DW_OP_entry_value) comes from the caller if it is no
-// longer in a register here: one expression for each call site of the function in the file, over registers of the
-// caller that are callee-saved or that the call frame information locates. The return address selects the call site
-// (symbols/dwarf/calls.h).
-//
-// Not supported, with a reason in the result: branches; values that a caller would read from memory, which may have
-// changed; pointers to values without memory; thread-local variables of libraries.
 #include "symbols/dwarf/location.h"
 
 #include <fmt/format.h>
@@ -21,12 +7,155 @@
 #include <map>
 #include <utility>
 
-#include "base/time_limit.h"
-#include "symbols/dwarf/calls.h"
-#include "symbols/dwarf/expression_builder.h"
+#include "base/limits.h"
+#include "symbols/dwarf/passing.h"
 #include "symbols/dwarf/types.h"
 
 namespace espy::symbols::dwarf {
+
+using types::LocationPiece;
+
+namespace {
+
+// As the arithmetic of DWARF (5, 2.5.1), which is modulo the size of an address.
+int64_t wrapping_sum(int64_t a, int64_t b) {
+  return static_cast<int64_t>(static_cast<uint64_t>(a) + static_cast<uint64_t>(b));
+}
+
+}  // namespace
+
+void ExpressionBuilder::fail(std::string why) {
+  if (why_.empty()) why_ = std::move(why);
+}
+
+void ExpressionBuilder::finish_piece(uint32_t size_bytes) {
+  piece_.size_bytes = size_bytes;
+  if (piece_.kind != LocationPiece::Kind::kBytes) piece_.steps = std::move(steps_);
+  const bool is_known = piece_.kind == LocationPiece::Kind::kBytes || !piece_.steps.empty();
+  if (is_known && piece_.kind == LocationPiece::Kind::kNothing) piece_.kind = LocationPiece::Kind::kMemory;
+  place_.pieces.push_back(std::move(piece_));
+  piece_ = {};
+  steps_.clear();
+  stack_.clear();
+}
+
+void ExpressionBuilder::finish_unknown_piece(uint32_t size_bytes) {
+  why_.clear();
+  steps_.clear();
+  piece_ = {};
+  finish_piece(size_bytes);
+}
+
+void ExpressionBuilder::push(Op op, int64_t operand, StackValue value) {
+  append(op, operand);
+  stack_.push_back(value);
+}
+
+ExpressionBuilder::StackValue ExpressionBuilder::pop() {
+  if (stack_.empty()) {
+    fail(kMalformed);
+    return {};
+  }
+  const StackValue out = stack_.back();
+  stack_.pop_back();
+  return out;
+}
+
+void ExpressionBuilder::add(int64_t value) {
+  if (value == 0) return;
+  const size_t n = steps_.size();
+  if (n >= 1 && steps_[n - 1].op == Op::kConstant) {
+    steps_[n - 1].operand = wrapping_sum(steps_[n - 1].operand, value);
+  } else if (n >= 2 && steps_[n - 1].op == Op::kAdd && steps_[n - 2].op == Op::kConstant) {
+    steps_[n - 2].operand = wrapping_sum(steps_[n - 2].operand, value);
+    if (steps_[n - 2].operand == 0) steps_.resize(n - 2);
+  } else {
+    append(Op::kConstant, value);
+    append(Op::kAdd);
+  }
+}
+
+void ExpressionBuilder::extend_to(StackValue value) {
+  if (value.size_bytes < 8) append(value.is_signed ? Op::kExtendSign : Op::kExtendZero, value.size_bytes);
+}
+
+void ExpressionBuilder::unary(Op op, int64_t operand) {
+  const StackValue value = pop();
+  append(op, operand);
+  stack_.push_back(value);
+}
+
+void ExpressionBuilder::binary(Op op) {
+  pop();
+  const StackValue left = pop();
+  if (op == Op::kAdd && !steps_.empty() && steps_.back().op == Op::kConstant) {
+    const int64_t value = steps_.back().operand;
+    steps_.pop_back();
+    add(value);
+  } else {
+    append(op);
+  }
+  stack_.push_back(left);
+  if (!left.is_generic) extend_to(left);
+}
+
+void ExpressionBuilder::compare(bool is_swapped, bool is_negated) {
+  pop();
+  const StackValue left = pop();
+  if (is_swapped) append(Op::kSwap);
+  append(left.is_signed ? Op::kLessSigned : Op::kLessUnsigned);
+  if (is_negated) {
+    append(Op::kConstant, 1);
+    append(Op::kXor);
+  }
+  stack_.push_back({});
+}
+
+void ExpressionBuilder::read(uint64_t size_bytes, StackValue result) {
+  if (size_bytes != 1 && size_bytes != 2 && size_bytes != 4 && size_bytes != 8)
+    return fail("has a place that is read in an odd size");
+  unary(Op::kRead, static_cast<int64_t>(size_bytes));
+  if (stack_.empty()) return;
+  stack_.back() = result;
+  if (!result.is_generic && result.is_signed) extend_to(result);
+}
+
+void ExpressionBuilder::pick(size_t below_top) {
+  if (below_top >= stack_.size()) return fail(kMalformed);
+  push(Op::kPick, static_cast<int64_t>(below_top), stack_[stack_.size() - 1 - below_top]);
+}
+
+void ExpressionBuilder::drop() {
+  pop();
+  append(Op::kDrop);
+}
+
+void ExpressionBuilder::swap() {
+  if (stack_.size() < 2) return fail(kMalformed);
+  std::swap(stack_[stack_.size() - 1], stack_[stack_.size() - 2]);
+  append(Op::kSwap);
+}
+
+void ExpressionBuilder::rotate() {
+  if (stack_.size() < 3) return fail(kMalformed);
+  std::rotate(stack_.end() - 3, stack_.end() - 1, stack_.end());
+  append(Op::kRotate);
+}
+
+// ---- A location description is a program for a stack machine over registers and memory. Most have one operation
+// (`DW_OP_fbreg -20`, `DW_OP_reg3`); optimised code has long ones, with pieces and typed values.
+//
+// It is translated operation by operation to the steps of a place. Two things are resolved on the way: the frame base,
+// which is an expression of the function (mostly DW_OP_call_frame_cfa, an expression of the call frame information at
+// the address), and the sizes of typed values.
+//
+// The value that an argument had at the entry of the function (DW_OP_entry_value) comes from the caller if it is no
+// longer in a register here: one expression for each call site of the function in the file, over registers of the
+// caller that are callee-saved or that the call frame information locates. The return address selects the call site
+// (symbols/dwarf/passing.h).
+//
+// Not supported, with a reason in the result: branches; values that a caller would read from memory, which may have
+// changed; pointers to values without memory; thread-local variables of libraries.
 
 namespace {
 

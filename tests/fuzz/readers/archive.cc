@@ -1,7 +1,6 @@
 // ZIP archives, and paths that lead into them.
-#include "symbols/archive.h"
-
 #include "../reader.h"
+#include "symbols/debug_file.h"
 #include "symbols/elf_file.h"
 
 namespace espy::fuzz {

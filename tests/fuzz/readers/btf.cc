@@ -5,7 +5,6 @@
 
 #include "../reader.h"
 #include "kernel/btf_print.h"
-#include "kernel/btf_types.h"
 
 namespace espy::fuzz {
 

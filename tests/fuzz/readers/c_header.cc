@@ -1,8 +1,8 @@
 // C as scripts and their headers have it: conditional compilation, definitions, constant expressions, literals.
 #include "../reader.h"
-#include "syntax/c_constant.h"
-#include "syntax/format.h"
-#include "syntax/literal.h"
+#include "syntax/format_script.h"
+#include "syntax/lexer.h"
+#include "syntax/parse_c.h"
 #include "syntax/parser.h"
 
 namespace espy::fuzz {

@@ -4,8 +4,8 @@
 
 #include "../reader.h"
 #include "base/strings.h"
-#include "cli/attach_text.h"
 #include "cli/options.h"
+#include "cli/trace_target.h"
 
 namespace espy::fuzz {
 

@@ -1,7 +1,6 @@
 // A package of debug information: its index, and the parts that are made files of their own.
 #include "../reader.h"
 #include "base/byte_reader.h"
-#include "symbols/dwarf/package.h"
 #include "symbols/dwarf/split_file.h"
 
 namespace espy::fuzz {

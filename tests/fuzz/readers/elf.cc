@@ -2,7 +2,7 @@
 #include "../reader.h"
 #include "symbols/elf_file.h"
 #include "symbols/elf_image.h"
-#include "symbols/needed.h"
+#include "symbols/library.h"
 
 namespace espy::fuzz {
 

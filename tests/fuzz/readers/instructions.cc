@@ -4,8 +4,8 @@
 #include "../reader.h"
 #include "kernel/arch/arch.h"
 #include "kernel/arch/flow.h"
-#include "symbols/go.h"
-#include "symbols/usdt.h"
+#include "symbols/go_functions.h"
+#include "symbols/usdt_notes.h"
 
 namespace espy::fuzz {
 

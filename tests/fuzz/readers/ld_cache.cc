@@ -1,7 +1,6 @@
 // The index of libraries of the dynamic loader.
-#include "symbols/ld_cache.h"
-
 #include "../reader.h"
+#include "symbols/library.h"
 
 namespace espy::fuzz {
 

@@ -2,8 +2,8 @@
 #include <fcntl.h>
 
 #include "../reader.h"
-#include "base/fd.h"
-#include "lsp/place.h"
+#include "base/files.h"
+#include "lsp/names.h"
 #include "lsp/server.h"
 
 namespace espy::fuzz {

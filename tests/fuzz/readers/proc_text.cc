@@ -3,7 +3,7 @@
 #include "kernel/cpu_list.h"
 #include "kernel/functions.h"
 #include "symbols/kernel_symbols.h"
-#include "symbols/process.h"
+#include "symbols/traced_process.h"
 
 namespace espy::fuzz {
 

@@ -6,7 +6,7 @@
 #include "kernel/described_kernel.h"
 #include "recording/reader.h"
 #include "recording/writer.h"
-#include "replay/context.h"
+#include "replay/player.h"
 
 namespace espy::fuzz {
 

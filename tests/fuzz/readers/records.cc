@@ -16,8 +16,8 @@
 
 #include "../json_reader.h"
 #include "../reader.h"
-#include "base/fd.h"
-#include "output/collapse_stacks.h"
+#include "base/files.h"
+#include "output/profile_formats.h"
 #include "output/sink.h"
 #include "output/spans.h"
 #include "program/layout.h"

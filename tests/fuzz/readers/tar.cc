@@ -1,10 +1,9 @@
 // Snapshots of kernels: tar, compressed or not.
-#include "kernel/tar.h"
-
 #include <cstdlib>
 #include <filesystem>
 
 #include "../reader.h"
+#include "kernel/snapshot.h"
 
 namespace espy::fuzz {
 

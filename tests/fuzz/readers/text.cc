@@ -2,7 +2,6 @@
 #include <cstdlib>
 
 #include "../reader.h"
-#include "base/printable.h"
 #include "base/strings.h"
 #include "output/format.h"
 

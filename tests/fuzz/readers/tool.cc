@@ -4,7 +4,6 @@
 #include <zlib.h>
 
 #include "../reader.h"
-#include "tool/executable.h"
 
 namespace espy::fuzz {
 

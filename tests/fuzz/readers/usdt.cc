@@ -1,8 +1,7 @@
 // The notes of USDT probes, and the operands of their arguments.
-#include "symbols/usdt.h"
-
 #include "../reader.h"
 #include "symbols/elf_file.h"
+#include "symbols/usdt_notes.h"
 
 namespace espy::fuzz {
 

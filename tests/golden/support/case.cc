@@ -2,7 +2,7 @@
 
 #include <fmt/format.h>
 
-#include "base/fd.h"
+#include "base/files.h"
 #include "base/strings.h"
 #include "golden/support/header.h"
 

@@ -15,7 +15,7 @@
 #include <cstdlib>
 #include <map>
 
-#include "base/fd.h"
+#include "base/files.h"
 #include "base/process.h"
 
 namespace espy::golden {

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "base/fd.h"
+#include "base/files.h"
 #include "base/result.h"
 
 namespace espy::golden {

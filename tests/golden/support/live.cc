@@ -7,7 +7,7 @@
 #include <cstdlib>
 #include <filesystem>
 
-#include "base/fd.h"
+#include "base/files.h"
 #include "golden/support/child.h"
 #include "golden/support/live_case.h"
 

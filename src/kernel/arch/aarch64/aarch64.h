@@ -30,7 +30,7 @@ std::optional<uint32_t> instruction_at(std::span<const uint8_t> code);
 
 uint32_t instruction_length(std::span<const uint8_t> code);
 bool can_be_stepped(std::span<const std::byte> before, std::span<const std::byte> code);
-bool is_emulated(std::span<const std::byte> code);  // see emulation.h
+bool is_emulated(std::span<const std::byte> code);  // see flow.h
 Flow flow_of(std::span<const uint8_t> before, std::span<const uint8_t> instruction);
 
 std::vector<std::optional<types::ValueLocation>> argument_locations(const types::Types& types, const Arch& arch,
@@ -46,4 +46,5 @@ uint64_t find_go_stack_check_end(std::span<const uint8_t> code);
 bool is_return(std::span<const uint8_t> instruction);
 
 }  // namespace aarch64
+
 }  // namespace espy::kernel

@@ -52,7 +52,7 @@ uint32_t instruction_length(std::span<const uint8_t> code);
 bool can_be_stepped(std::span<const std::byte> before, std::span<const std::byte> code);
 bool is_nop5(std::span<const uint8_t> code);
 bool is_nop10(std::span<const uint8_t> code);
-bool is_emulated(std::span<const std::byte> code);  // see emulation.h
+bool is_emulated(std::span<const std::byte> code);  // see flow.h
 bool saves_return_address(std::span<const uint8_t> code);
 Flow flow_of(std::span<const uint8_t> before, std::span<const uint8_t> instruction);
 
@@ -69,4 +69,5 @@ uint64_t find_go_stack_check_end(std::span<const uint8_t> code);
 bool is_return(std::span<const uint8_t> instruction);
 
 }  // namespace x86_64
+
 }  // namespace espy::kernel

@@ -1,0 +1,197 @@
+// espy record: writes the events of probes to a file, over which `espy -i` runs scripts later.
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdio>
+#include <cstdlib>
+#include <utility>
+#include <vector>
+
+#include "base/files.h"
+#include "base/strings.h"
+#include "cli/command.h"
+#include "cli/record_script.h"
+#include "cli/recorder.h"
+#include "cli/run_script.h"
+#include "kernel/snapshot.h"
+
+namespace espy::cli {
+
+namespace {
+
+struct RecordOptions : CommandOptions {
+  RecordWishes wishes;
+  std::vector<std::string> scripts;  // --for
+
+  bool makes_recordings() const override { return true; }
+  bool replaces_names() const override { return !scripts.empty(); }
+};
+
+RecordWishes& wishes_of(Options& options) { return static_cast<RecordOptions&>(*options.own).wishes; }
+
+Status set_size(Options& options, std::string_view text) {
+  constexpr uint64_t kMaxTextBytes = 16 << 10;
+  const uint64_t size = TRY(parse_count("--size", text));
+  if (size < 16 || size > kMaxTextBytes)
+    return fail(fmt::format("--size takes 16 to {} bytes, not `{}`", kMaxTextBytes, text));
+  wishes_of(options).max_text_bytes = static_cast<uint32_t>(size);
+  return {};
+}
+
+Status set_depth(Options& options, std::string_view text) {
+  const auto depth = parse_int(text);
+  if (!depth || *depth < 0 || *depth > kMaxRecordDepth)
+    return fail(fmt::format("--depth takes 0 to {} pointers, not `{}`", kMaxRecordDepth, text));
+  wishes_of(options).depth = static_cast<uint32_t>(*depth);
+  return {};
+}
+
+Status set_parents(Options& options, std::string_view text) {
+  const auto count = parse_int(text);
+  if (!count || *count < 0 || *count > kMaxParents)
+    return fail(fmt::format("--parents takes 0 to {} parents, not `{}`", kMaxParents, text));
+  wishes_of(options).parents = static_cast<uint32_t>(*count);
+  return {};
+}
+
+template <bool RecordWishes::*kStack>
+Status set_stack(Options& options, std::string_view) {
+  wishes_of(options).*kStack = true;
+  return {};
+}
+
+Status add_script(Options& options, std::string_view path) {
+  static_cast<RecordOptions&>(*options.own).scripts.emplace_back(path);
+  return {};
+}
+
+// What the scripts of --for read.
+Status add_scripts(const Options& options, Environment& e, RecordWishes& wishes) {
+  const auto& own = static_cast<const RecordOptions&>(*options.own);
+  if (own.scripts.empty()) return {};
+  ScriptReads reads;
+  e.config.has_child = options.child_command.has_value();  // it is started later
+  for (const std::string& path : own.scripts) {
+    Options of_script = options;
+    of_script.file = path;
+    TRY_STATUS(add_reads(of_script, e, reads));
+  }
+  e.config.has_child = false;
+  wishes.depth = std::min(kMaxRecordDepth, std::max(wishes.depth, reads.depth));
+  wishes.reads = std::move(reads);
+  return {};
+}
+
+constexpr OptionRow kRows[] = {
+    {0, "for", "SCRIPT", "record what this script reads of its probes (may be given again)", add_script},
+    {0, "size", "BYTES", "record this much of each text and struct that an argument points to (256)", set_size},
+    {0, "depth", "N", "record texts and structs behind this many pointers (1)", set_depth},
+    {0, "parents", "N", "record the ids and names of this many parents of each task (1)", set_parents},
+    {0, "kstack", "", "record the kernel stack of each event", set_stack<&RecordWishes::kernel_stack>},
+    {0, "ustack", "", "record the user stack of each event", set_stack<&RecordWishes::user_stack>},
+};
+
+std::string command_line(const Options& options) {
+  std::string out = "espy record";
+  for (const std::string& path : static_cast<const RecordOptions&>(*options.own).scripts)
+    out += fmt::format(" --for {}", path);
+  for (const std::string& name : options.names) out += " " + name;
+  if (options.child_command) out += fmt::format(" -c '{}'", *options.child_command);
+  return out;
+}
+
+int record(const Options& options, const Host& host) {
+  if (!options.output_file)
+    return complain({"espy record needs a file to write to", 0, "espy record -o FILE PROBE..."});
+  if (!options.recordings.empty())
+    return complain({"espy record takes its events from this machine, not from a recording"});
+  if (options.listen || options.watch_interval_ns > 0)
+    return complain({"espy record has no maps to show", 0, "--listen and --watch go with a script"});
+  for (const std::string& script : static_cast<const RecordOptions&>(*options.own).scripts)
+    if (const Status kept = check_script_is_kept("-o", *options.output_file, script); !kept)
+      return complain(kept.error());
+  if (const Status may_run = host.check_can_run(options); !may_run) return complain(may_run.error());
+  const auto environment = host.open(options);
+  if (!environment) return complain(environment.error());
+  Environment& e = **environment;
+  follow_command(options, e);
+  RecordWishes wishes = static_cast<const RecordOptions&>(*options.own).wishes;
+  if (const Status added = add_scripts(options, e, wishes); !added) return complain(added.error());
+  auto script = write_record_script(options.names, wishes, e);
+  if (!script) return complain(script.error());
+  if (!options.no_warnings) show_warnings(*script);
+  // The probes are attached, and nothing is written.
+  if (options.session.is_dry_run)
+    return run_script(std::move(script->script), options_of_recorder(options), e, host.prepare);
+  return run_recorder(options, host, e, wishes, std::move(*script),
+                      {*options.output_file, command_line(options), options.ring});
+}
+
+constexpr std::string_view kRecordUsage[] = {"record [options] -o FILE PROBE...",
+                                             "record [options] -o FILE --for SCRIPT..."};
+constexpr Example kRecordExamples[] = {{"espy record -o calls.rec -c make 'tracepoint:syscalls:*'",
+                                        "the system calls of a command, for `espy -i calls.rec`"}};
+
+}  // namespace
+
+extern const Command kRecord = {
+    .word = "record",
+    .operands = Operands::kNames,
+    .options = kRows,
+    .make_options = [] { return std::shared_ptr<CommandOptions>(std::make_shared<RecordOptions>()); },
+    .usage = kRecordUsage,
+    .examples = kRecordExamples,
+    .run = record,
+};
+
+// ---- espy snapshot: what a kernel offers, in one file, for `espy check --on` elsewhere.
+
+namespace {
+
+kernel::Trial rights() {
+  if (!require_privileges()) return kernel::Trial::kNone;
+  return is_administrator() ? kernel::Trial::kAll : kernel::Trial::kPrograms;
+}
+
+Result<std::vector<std::string>> write_to_output(const Options& options, kernel::Kernel& kernel) {
+  const kernel::Trial trial = rights();
+  if (!options.output_file) {
+    if (::isatty(STDOUT_FILENO) == 1)
+      return fail("a snapshot is a compressed file, which a terminal cannot show", 0, "`espy snapshot > KERNEL`");
+    return kernel::write_snapshot(kernel, STDOUT_FILENO, trial);
+  }
+  const OwnedFd file = TRY(open_output(*options.output_file, O_WRONLY | O_CREAT | O_TRUNC, 0644));
+  return kernel::write_snapshot(kernel, file.get(), trial);
+}
+
+int take_snapshot(const Options& options, const Host& host) {
+  const auto environment = host.open(options);
+  if (!environment) return complain(environment.error());
+  const auto unknown = write_to_output(options, *(*environment)->kernel);
+  if (!unknown) return complain(unknown.error());
+  if (unknown->empty()) return EXIT_SUCCESS;
+  std::string out = "espy: the snapshot does not tell everything, for lack of rights:\n";
+  for (const std::string& each : *unknown) out += fmt::format("  {}\n", each);
+  out += "  hint: `espy check --on` says \"not known\" where a script depends on it; sudo takes a whole one\n";
+  std::fputs(printable(out).c_str(), stderr);
+  return EXIT_SUCCESS;
+}
+
+constexpr std::string_view kSnapshotUsage[] = {"snapshot > KERNEL"};
+constexpr Example kSnapshotExamples[] = {
+    {"espy snapshot > KERNEL", "what scripts need of this kernel, for espy check --on KERNEL elsewhere"}};
+
+}  // namespace
+
+extern const Command kSnapshot = {
+    .word = "snapshot",
+    .operands = Operands::kNone,
+    .usage = kSnapshotUsage,
+    .examples = kSnapshotExamples,
+    .run = take_snapshot,
+};
+
+}  // namespace espy::cli

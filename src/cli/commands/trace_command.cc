@@ -1,0 +1,117 @@
+// espy trace: calls and events without a program. Writes a script for its targets and runs it.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <cstdlib>
+#include <iterator>
+#include <utility>
+
+#include "base/strings.h"
+#include "cli/command.h"
+#include "cli/run_script.h"
+#include "cli/trace_script.h"
+#include "cli/trace_target.h"
+
+namespace espy::cli {
+
+namespace {
+
+TraceOptions& own(Options& options) { return static_cast<TraceOptions&>(*options.own); }
+
+Status set_depth(Options& options, std::string_view text) {
+  own(options).depth = TRY(parse_count("--depth", text));
+  return {};
+}
+
+Status set_events(Options& options, std::string_view text) {
+  own(options).events = TRY(parse_count("-n", text));
+  return {};
+}
+
+Status set_slower_than(Options& options, std::string_view text) {
+  constexpr std::pair<std::string_view, uint64_t> kUnits[] = {
+      {"ns", 1}, {"us", 1000}, {"ms", 1'000'000}, {"s", 1'000'000'000}};
+  const size_t digits = std::min(text.find_first_not_of("0123456789"), text.size());
+  const auto* unit = std::ranges::find(kUnits, text.substr(digits), &std::pair<std::string_view, uint64_t>::first);
+  const auto count = parse_int(text.substr(0, digits));
+  if (unit == std::end(kUnits) || !count || *count <= 0 || *count > 1'000'000'000)
+    return fail(fmt::format("--slower-than takes a time such as 10us or 2ms, not `{}`", text));
+  own(options).slower_than_ns = static_cast<uint64_t>(*count) * unit->second;
+  return {};
+}
+
+Status set_graph(Options& options, std::string_view) {
+  own(options).is_graph = true;
+  return {};
+}
+
+Status set_order(Options& options, std::string_view) {
+  own(options).is_ordered = true;
+  return {};
+}
+
+Status add_when(Options& options, std::string_view text) {
+  if (trim(text).empty()) return fail("--when takes a condition, such as 'return < 0'");
+  own(options).when.emplace_back(trim(text));
+  return {};
+}
+
+Status set_before(Options& options, std::string_view text) {
+  own(options).before = TRY(parse_count("--before", text));
+  return {};
+}
+
+constexpr OptionRow kRows[] = {
+    {'s', "stack-order", "", "show only calls within each other in the order of the targets", set_order},
+    {0, "graph", "", "show calls as a graph, as C with durations", set_graph},
+    {0, "depth", "N", "show only N levels of calls within calls", set_depth},
+    {0, "when", "EXPR", "show only the first target's calls that fit, and what they call: 'return < 0'", add_when},
+    {0, "slower-than", "TIME", "show only calls that take longer: 10us, 2ms; with --graph, as --when", set_slower_than},
+    {0, "before", "N", "with --when: show the thread's last N calls before, too", set_before},
+    {'n', "events", "N", "end after N events", set_events},
+};
+
+int trace(const Options& options, const Host& host) {
+  if (const Status may_run = host.check_can_run(options); !may_run) return complain(may_run.error());
+  const auto environment = host.open(options);
+  if (!environment) return complain(environment.error());
+  follow_command(options, **environment);
+  const auto& trace_options = static_cast<const TraceOptions&>(*options.own);
+  std::vector<std::string> names;
+  for (const std::string& argument : options.names)
+    std::ranges::move(split_trace_targets(argument), std::back_inserter(names));
+  auto script = write_trace_script(names, trace_options, **environment);
+  if (!script) return complain(script.error());
+  Environment& e = **environment;
+  Options of_script = options;
+  of_script.shown_diagnostic = [&](const source::Diagnostic& diagnostic) {
+    return at_target(diagnostic, *script, e.sources);
+  };
+  if (e.diagnostics.has_errors()) {
+    report(e.diagnostics, e.sources, of_script);
+    return EXIT_FAILURE;
+  }
+  if (!options.no_warnings)
+    for (const std::string& sentence : script->left_out)
+      std::fputs(fmt::format("WARNING: {}\n", printable_line(sentence)).c_str(), stderr);
+  return run_script(std::move(script->script), of_script, e, host.prepare);
+}
+
+constexpr std::string_view kUsage[] = {"trace [options] TARGET..."};
+constexpr Example kExamples[] = {{"espy trace 'vfs_read(count > 4096, file->f_path.dentry->d_name.name, count)'",
+                                  "calls of a function, without a program"}};
+
+}  // namespace
+
+extern const Command kTrace = {
+    .word = "trace",
+    .operands = Operands::kNames,
+    .options = kRows,
+    .make_options = [] { return std::shared_ptr<CommandOptions>(std::make_shared<TraceOptions>()); },
+    .usage = kUsage,
+    .examples = kExamples,
+    .run = trace,
+};
+
+}  // namespace espy::cli

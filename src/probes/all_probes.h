@@ -1,0 +1,13 @@
+// Lists the probe types. To add one, add a file with its row, and its line in all_probes.cc.
+#pragma once
+
+#include <vector>
+
+#include "spec/provider.h"
+
+namespace espy::probes {
+
+// In the order of the manual and of `espy -l`.
+std::vector<const spec::Provider*> all();
+
+}  // namespace espy::probes
