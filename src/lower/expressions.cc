@@ -524,6 +524,9 @@ Operand Lowering::call_function(ExprId expr, const syntax::Call& node) {
   ++inline_depth_;
   const Operand out = inline_function(callee, arguments);
   --inline_depth_;
+  // The next callee can have the same address.
+  called_.erase(&callee);
+  many_branches_.erase(&callee);
   return out;
 }
 
