@@ -1,4 +1,4 @@
-// An owned file descriptor, and reading and writing of files.
+// Files: owned descriptors, reading and writing, identity, output files, and the mounts of a process.
 #pragma once
 
 #include <sys/types.h>
@@ -13,6 +13,8 @@
 #include "base/result.h"
 
 namespace espy {
+
+// ---- An owned file descriptor, and reading and writing of files.
 
 class OwnedFd {
  public:

@@ -1,4 +1,4 @@
-// A bound on the time that work takes whose amount others choose.
+// Limits for work whose amount others choose: time, CPU time and memory; and what espy does when memory runs out.
 #pragma once
 
 #include <sys/resource.h>
@@ -12,6 +12,8 @@
 #include "base/result.h"
 
 namespace espy {
+
+// ---- A bound on the time that work takes whose amount others choose.
 
 // Begins with `most`. What was taken grows again by a tenth of the time that passes, up to `most`: so others can keep
 // espy from its own work for at most that part of the time, and an honest run that lasts gets an answer again.

@@ -1,4 +1,4 @@
-// A process that cleans up after this one, however it ends, also by SIGKILL.
+// Other programs: running them, cleaning up after this process however it ends, and what they inherit.
 #pragma once
 
 #include <sys/resource.h>
@@ -16,6 +16,8 @@
 #include "base/result.h"
 
 namespace espy {
+
+// ---- A process that cleans up after this one, however it ends, also by SIGKILL.
 
 // Blocks all signals, for a child that has to clean up: those of a terminal come to all of its processes.
 void block_all_signals();

@@ -1,4 +1,4 @@
-// String functions.
+// Text: functions on strings, text from outside made printable, and regular expressions.
 #pragma once
 
 #include <regex.h>
@@ -17,6 +17,8 @@
 #include "base/result.h"
 
 namespace espy {
+
+// ---- String functions.
 
 std::vector<std::string_view> split(std::string_view text, char separator);
 std::string_view trim(std::string_view text);

@@ -1,4 +1,4 @@
-// Live ranges of registers and spill slots in a machine function.
+// Register allocation, and the live ranges on which it works.
 #pragma once
 
 #include <array>
@@ -8,6 +8,8 @@
 #include "bpf/machine_code.h"
 
 namespace espy::bpf {
+
+// ---- Live ranges of registers and spill slots in a machine function.
 
 // Instruction n, numbered over all blocks, reads at position 2n and writes at 2n + 1.
 struct Segment {

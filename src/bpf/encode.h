@@ -1,4 +1,4 @@
-// The order of blocks in the code.
+// From machine code to bytes: the order of blocks, then their encoding.
 #pragma once
 
 #include <vector>
@@ -8,6 +8,8 @@
 #include "ir/ir.h"
 
 namespace espy::bpf {
+
+// ---- The order of blocks in the code.
 
 // Returns the reachable blocks in layout order: reverse post order, so that the true target follows its branch, with
 // blocks that are only reached through a null pointer last.

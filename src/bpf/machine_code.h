@@ -1,5 +1,4 @@
-// The encoding of BPF instructions: one constant per field, with the names of the kernel's documentation
-// (Documentation/bpf/standardization/instruction-set.rst).
+// Machine code: BPF instructions with their encoding, on virtual registers.
 #pragma once
 
 #include <cstdint>
@@ -8,6 +7,9 @@
 #include "ir/ir.h"
 
 namespace espy::bpf {
+
+// ---- The encoding of BPF instructions: one constant per field, with the names of the kernel's documentation
+// (Documentation/bpf/standardization/instruction-set.rst).
 
 // Low three bits: the class.
 inline constexpr uint8_t kLd = 0x00, kLdx = 0x01, kSt = 0x02, kStx = 0x03, kAlu32 = 0x04, kJmp = 0x05, kJmp32 = 0x06,

@@ -1,4 +1,4 @@
-// Live ranges of the stack slots of a function.
+// The stack of a function: live ranges of its slots, and their offsets.
 #pragma once
 
 #include <vector>
@@ -8,6 +8,8 @@
 #include "ir/ir.h"
 
 namespace espy::bpf {
+
+// ---- Live ranges of the stack slots of a function.
 
 // Returns, by slot, the ranges in which its content may still be read. Instructions are numbered in reverse post order.
 // An unused slot has no segments.

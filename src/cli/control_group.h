@@ -1,4 +1,4 @@
-// The control group of --cgroup and --container.
+// Control groups and systemd units, as options and tools name them.
 #pragma once
 
 #include <optional>
@@ -10,6 +10,8 @@
 #include "spec/config.h"
 
 namespace espy::cli {
+
+// ---- The control group of --cgroup and --container.
 
 // Finds a control group of version 2: `path` is that of its directory, or leads there from the root of the hierarchy;
 // `container` is the beginning of a container's id, or the name of a unit of systemd. At most one of them is not empty.

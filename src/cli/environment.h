@@ -1,4 +1,4 @@
-// The registry of all builtins and probe types.
+// What most commands need: the machine, the kernel, the registry, the texts of scripts and headers.
 #pragma once
 
 #include <cstdint>
@@ -21,9 +21,9 @@
 
 namespace espy::cli {
 
-spec::Registry make_registry();
+// ---- The registry of all builtins and probe types.
 
-// ---- What most commands need: the machine, the kernel, the registry, the texts of scripts and headers.
+spec::Registry make_registry();
 
 struct Environment {
   spec::Registry registry;

@@ -1,4 +1,4 @@
-// --watch: what shows the maps of a run while it goes on.
+// What shows a run while it goes on: --watch in the terminal, --listen in a browser.
 #pragma once
 
 #include <memory>
@@ -11,6 +11,8 @@
 #include "watch/watch.h"
 
 namespace espy::cli {
+
+// ---- --watch: what shows the maps of a run while it goes on.
 
 // Null without --watch. `sink` takes the output of the run; it and `program` must outlive the watch.
 Result<std::unique_ptr<watch::Watch>> open_watch(const Options& options, const check::Checked& checked,

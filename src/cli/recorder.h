@@ -1,4 +1,4 @@
-// Recorder: the records of the script of write_record_script(), as events of a recording.
+// Recording: the records of a script as events of a file.
 #pragma once
 
 #include <cstdint>
@@ -19,6 +19,8 @@
 #include "runtime/event_dispatcher.h"
 
 namespace espy::cli {
+
+// ---- Recorder: the records of the script of write_record_script(), as events of a recording.
 
 class Recorder final : public runtime::RecordTap {
  public:

@@ -1,4 +1,4 @@
-// Attach points as words of the command line: quotes keep colons, commas and parentheses in a part, as in scripts.
+// The targets of `espy trace`: from words of the command line to probes with typed arguments.
 #pragma once
 
 #include <set>
@@ -12,6 +12,8 @@
 #include "syntax/ast.h"
 
 namespace espy::cli {
+
+// ---- Attach points as words of the command line: quotes keep colons, commas and parentheses in a part, as in scripts.
 
 // Returns the position of a character outside of quotes; npos if there is none.
 size_t find_unquoted(std::string_view text, char wanted, size_t from = 0);

@@ -1,4 +1,4 @@
-// Conversion between names and the rows of ops.def and helpers.def, for the printer, the reader and messages.
+// The IR as text: names, printer, reader; and its verifier.
 #pragma once
 
 #include <optional>
@@ -9,6 +9,8 @@
 #include "ir/ir.h"
 
 namespace espy::ir {
+
+// ---- Conversion between names and the rows of ops.def and helpers.def, for the printer, the reader and messages.
 
 std::string_view name(Condition condition);
 

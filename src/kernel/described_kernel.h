@@ -1,4 +1,4 @@
-// The types of a recording: of a run's types, and back.
+// A kernel and types that are known from a recording alone.
 #pragma once
 
 #include <cstdint>
@@ -15,6 +15,8 @@
 #include "types/type.h"
 
 namespace espy::kernel {
+
+// ---- The types of a recording: of a run's types, and back.
 
 // Describes types, and those that they are made of.
 class TypeDescriber {

@@ -1,4 +1,4 @@
-// Paths below /proc/PID.
+// The processes and control groups of the machine, from procfs.
 #pragma once
 
 #include <cstdint>
@@ -9,6 +9,8 @@
 #include <vector>
 
 namespace espy::kernel {
+
+// ---- Paths below /proc/PID.
 
 // "/proc/PID/FILE"
 inline std::string proc_path(uint32_t pid, std::string_view file) {

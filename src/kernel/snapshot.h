@@ -1,4 +1,4 @@
-// Files in a compressed archive: tar (POSIX.1-1988, ustar) in gzip, as `tar -xzf` reads it.
+// Kernels in files: archives, recorded kernels, and the snapshots of `espy snapshot`.
 #pragma once
 
 #include <cstdint>
@@ -16,6 +16,8 @@
 #include "kernel/kernel.h"
 
 namespace espy::kernel {
+
+// ---- Files in a compressed archive: tar (POSIX.1-1988, ustar) in gzip, as `tar -xzf` reads it.
 
 class TarWriter {
  public:

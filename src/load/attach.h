@@ -1,4 +1,4 @@
-// Tries what a user probe on a `nop` does to a program, as kernels differ.
+// How return probes and probes on `nop` are attached, where kernels differ.
 #pragma once
 
 #include <cstdint>
@@ -10,6 +10,8 @@
 #include "kernel/arch/arch.h"
 
 namespace espy::load {
+
+// ---- Tries what a user probe on a `nop` does to a program, as kernels differ.
 
 enum class NopProbe : uint8_t {
   kUnknown,  // it could not be tried

@@ -1,9 +1,4 @@
-// Wrappers of bpf(2).
-//
-// The attributes are declared here as in include/uapi/linux/bpf.h of Linux 6.18, since the headers of the build machine
-// may be older than the kernel. The kernel accepts shorter attributes than its own, and longer ones whose tail is zero.
-// What it does not know must be zero, so that there must be no padding, which would have any value: a kernel that has
-// fewer members refuses such an attribute now and then, by EINVAL.
+// bpf(2): wrappers of its commands, and processes that close links in the background.
 #pragma once
 
 #include <sys/types.h>
@@ -23,6 +18,13 @@
 #include "program/program.h"
 
 namespace espy::load {
+
+// ---- Wrappers of bpf(2).
+//
+// The attributes are declared here as in include/uapi/linux/bpf.h of Linux 6.18, since the headers of the build machine
+// may be older than the kernel. The kernel accepts shorter attributes than its own, and longer ones whose tail is zero.
+// What it does not know must be zero, so that there must be no padding, which would have any value: a kernel that has
+// fewer members refuses such an attribute now and then, by EINVAL.
 
 constexpr uint32_t kNameBytes = 16;
 

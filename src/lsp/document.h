@@ -1,4 +1,4 @@
-// A document, and positions in it as editors count them: lines, and UTF-16 code units in a line.
+// The documents of the language server, and JSON as the protocol has it.
 #pragma once
 
 #include <cstdint>
@@ -12,6 +12,8 @@
 #include "lsp/script_analysis.h"
 
 namespace espy::lsp {
+
+// ---- A document, and positions in it as editors count them: lines, and UTF-16 code units in a line.
 
 struct Position {  // 0-based
   uint32_t line = 0;

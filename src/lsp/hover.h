@@ -1,4 +1,4 @@
-// Texts about what a script names, in Markdown.
+// Hover and signature help, with the texts that they show.
 #pragma once
 
 #include <cstdint>
@@ -9,6 +9,8 @@
 #include "lsp/script_analysis.h"
 
 namespace espy::lsp {
+
+// ---- Texts about what a script names, in Markdown.
 
 // A block of code of the language.
 std::string code_block(std::string_view code);

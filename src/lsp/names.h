@@ -1,4 +1,4 @@
-// What is being written at a place of a script, by the text before it alone: it may be wrong or unfinished.
+// The names of a script for editors: what is being written, definitions and uses, probes.
 #pragma once
 
 #include <cstdint>
@@ -13,6 +13,8 @@
 #include "lsp/script_analysis.h"
 
 namespace espy::lsp {
+
+// ---- What is being written at a place of a script, by the text before it alone: it may be wrong or unfinished.
 
 struct Place {
   enum class Kind : uint8_t {

@@ -1,4 +1,4 @@
-// The base protocol of the Language Server Protocol: messages of JSON, each behind a header with its length.
+// The language server: what editors show of scripts while they are written, by the Language Server Protocol 3.17.
 #pragma once
 
 #include <map>
@@ -10,6 +10,8 @@
 #include "lsp/names.h"
 
 namespace espy::lsp {
+
+// ---- The base protocol of the Language Server Protocol: messages of JSON, each behind a header with its length.
 
 class Connection {
  public:

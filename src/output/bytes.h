@@ -1,4 +1,4 @@
-// Numbers and columns that are appended to a text, without strings of their own.
+// Bytes and numbers that are appended to a text.
 #pragma once
 
 #include <cstddef>
@@ -7,6 +7,8 @@
 #include <string_view>
 
 namespace espy::output {
+
+// ---- Numbers and columns that are appended to a text, without strings of their own.
 
 void append_decimal(std::string& out, uint64_t number);
 void append_decimal(std::string& out, int64_t number);

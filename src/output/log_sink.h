@@ -1,4 +1,4 @@
-// RecentLines: the last lines of a run's text output, for those who view it. Bounded in lines and bytes.
+// What those see who view a run while it goes on: its last lines, and the values of its maps.
 #pragma once
 
 #include <cstdint>
@@ -12,6 +12,8 @@
 #include "output/spans.h"
 
 namespace espy::output {
+
+// ---- RecentLines: the last lines of a run's text output, for those who view it. Bounded in lines and bytes.
 
 class RecentLines {
  public:

@@ -1,8 +1,4 @@
-// Packets of a trace in Perfetto's format (trace.proto): one sequence, with its clock and its interned texts.
-//
-// A time is the difference to that of the packet before it; where that would be negative, it is absolute. A text that
-// is seen for the first time is in the packet that needs it, with a number that stands for it from then on. Packets are
-// compressed together, in parts of about 64 KB.
+// The formats of trace viewers: Perfetto's own, and the Trace Event Format.
 #pragma once
 
 #include <cstdint>
@@ -17,6 +13,12 @@
 #include "output/value.h"
 
 namespace espy::output {
+
+// ---- Packets of a trace in Perfetto's format (trace.proto): one sequence, with its clock and its interned texts.
+//
+// A time is the difference to that of the packet before it; where that would be negative, it is absolute. A text that
+// is seen for the first time is in the packet that needs it, with a number that stands for it from then on. Packets are
+// compressed together, in parts of about 64 KB.
 
 enum class TrackEventType : uint8_t { kSliceBegin = 1, kSliceEnd = 2, kInstant = 3, kCounter = 4 };
 

@@ -1,8 +1,4 @@
-// The tables of a profile in the format of pprof (profile.proto): strings, functions, mappings and locations, each
-// once.
-//
-// Addresses of user code are those of the file, as linked, and a mapping is a segment of the file at its own address.
-// So processes that have a file at different addresses share locations, and readers that open the file find the code.
+// Profiles: maps keyed by stacks as folded stacks, speedscope and pprof.
 #pragma once
 
 #include <cstdint>
@@ -21,6 +17,12 @@
 #include "output/value.h"
 
 namespace espy::output {
+
+// ---- The tables of a profile in the format of pprof (profile.proto): strings, functions, mappings and locations, each
+// once.
+//
+// Addresses of user code are those of the file, as linked, and a mapping is a segment of the file at its own address.
+// So processes that have a file at different addresses share locations, and readers that open the file find the code.
 
 class ProfileTables {
  public:

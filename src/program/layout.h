@@ -1,4 +1,15 @@
-// The layout of composite values in maps and records, which `lower` writes and `output` reads. All words are
+// Memory that programs and espy share: values, the ring of records, the spans of threads.
+#pragma once
+
+#include <bit>
+#include <cstdint>
+#include <string_view>
+
+#include "types/parts.h"
+
+namespace espy::program {
+
+// ---- The layout of composite values in maps and records, which `lower` writes and `output` reads. All words are
 // native-endian. Per-CPU values are initially zero on every CPU.
 //
 //   count      u64
@@ -19,15 +30,6 @@
 //   mac        6 bytes
 //   timestamp  u64 nanoseconds, u32 index into Program::formats, u32 clock
 //   others     as their C type
-#pragma once
-
-#include <bit>
-#include <cstdint>
-#include <string_view>
-
-#include "types/parts.h"
-
-namespace espy::program {
 
 // Buckets of hist(n, bits). Index 0 counts negative values, index 1 zeros. Values below 2^bits have a bucket each;
 // above, each power of two is split into 2^bits equal parts. With bits 0: index 2 is [1], index 3 is [2,4), index 4 is

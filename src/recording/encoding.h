@@ -1,4 +1,4 @@
-// A block of a recording: a header of fixed size, and a compressed payload. Both have a checksum.
+// The encoding of a recording: blocks, and their payloads.
 #pragma once
 
 #include <array>
@@ -13,6 +13,8 @@
 #include "recording/recording.h"
 
 namespace espy::recording {
+
+// ---- A block of a recording: a header of fixed size, and a compressed payload. Both have a checksum.
 
 constexpr std::string_view kFileMagic = "espyrec\n";
 constexpr uint32_t kVersion = 3;

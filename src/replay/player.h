@@ -1,7 +1,4 @@
-// The context of a program over a recording: a record with the fields of an event.
-//
-// A number has 8 bytes; chars and bytes have those of their type; a text is found by a u32, its offset in the low half
-// and its length in the high half (spec::Recipe::kDataLoc), and lies behind the fields.
+// Playing a recording: its events happen in the simulator, one by one.
 #pragma once
 
 #include <cstddef>
@@ -21,6 +18,11 @@
 #include "spec/provider.h"
 
 namespace espy::replay {
+
+// ---- The context of a program over a recording: a record with the fields of an event.
+//
+// A number has 8 bytes; chars and bytes have those of their type; a text is found by a u32, its offset in the low half
+// and its length in the high half (spec::Recipe::kDataLoc), and lies behind the fields.
 
 struct ContextShape {
   std::vector<std::optional<uint32_t>> places;  // offsets of the fields; nullopt: the field is in no context

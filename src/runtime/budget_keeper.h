@@ -1,11 +1,4 @@
-// Callers: estimates the events of programs while these are detached, process by process.
-//
-// A thread that calls a probed function back to back makes fewer calls while each takes a trap, and none while it waits
-// for a CPU. So the rate of a process is its events by the CPU time that it had while the programs were on, less that
-// of the traps; and what it does while they are off is this rate times the CPU time that it has then. The programs
-// count their events by process (program::Gates::caller_tables), and the kernel tells the CPU time at any moment.
-//
-// Times are seen from here in phases: the programs are on until `turned_off`, and off until `turned_on`.
+// Keeping a budget: what the probes take of the CPUs, and the events that are missed meanwhile.
 #pragma once
 
 #include <cstdint>
@@ -19,6 +12,15 @@
 #include "runtime/cost_meter.h"
 
 namespace espy::runtime {
+
+// ---- Callers: estimates the events of programs while these are detached, process by process.
+//
+// A thread that calls a probed function back to back makes fewer calls while each takes a trap, and none while it waits
+// for a CPU. So the rate of a process is its events by the CPU time that it had while the programs were on, less that
+// of the traps; and what it does while they are off is this rate times the CPU time that it has then. The programs
+// count their events by process (program::Gates::caller_tables), and the kernel tells the CPU time at any moment.
+//
+// Times are seen from here in phases: the programs are on until `turned_off`, and off until `turned_on`.
 
 class Callers {
  public:

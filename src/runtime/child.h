@@ -1,4 +1,4 @@
-// Users that espy, and the command of -c, run as (--user).
+// Processes that a run starts: the -c command, system(), their users; and notes to a service manager.
 #pragma once
 
 #include <sys/types.h>
@@ -15,6 +15,8 @@
 #include "base/result.h"
 
 namespace espy::runtime {
+
+// ---- Users that espy, and the command of -c, run as (--user).
 
 struct Identity {
   std::string name;

@@ -1,4 +1,4 @@
-// RecordTap: gets the records of a run as they are, instead of the builtins that have sent them.
+// From the ring to the handlers of builtins, or to a tap that records.
 #pragma once
 
 #include <cstddef>
@@ -17,6 +17,8 @@
 #include "spec/registry.h"
 
 namespace espy::runtime {
+
+// ---- RecordTap: gets the records of a run as they are, instead of the builtins that have sent them.
 
 class RecordTap {
  public:

@@ -1,4 +1,4 @@
-// SpanCollector: the span events of a run, which output::CallTrees places in the call tree of their thread.
+// What the user-space half of a builtin gets: its record, the maps, the symbols, the spans.
 #pragma once
 
 #include <algorithm>
@@ -21,6 +21,8 @@
 #include "symbols/symbols.h"
 
 namespace espy::runtime {
+
+// ---- SpanCollector: the span events of a run, which output::CallTrees places in the call tree of their thread.
 
 class SpanCollector {
  public:

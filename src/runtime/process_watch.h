@@ -1,5 +1,4 @@
-// ProcessWatch: tells the symbolizer what processes execute and map, so that it can name the code of those that have
-// ended before it looks. Runs only for programs that take user stacks or symbols.
+// Processes and files during a run: what processes map, who is followed, and which probed files change.
 #pragma once
 
 #include <cstdint>
@@ -18,6 +17,9 @@
 #include "symbols/symbols.h"
 
 namespace espy::runtime {
+
+// ---- ProcessWatch: tells the symbolizer what processes execute and map, so that it can name the code of those that
+// have ended before it looks. Runs only for programs that take user stacks or symbols.
 
 // The builtin whose records say that an address of a process is to be symbolized.
 constexpr std::string_view kRememberProcess = "__remember_process";

@@ -1,4 +1,4 @@
-// RecordDecoder: the fields of drained records as values and as formatted text.
+// From bytes of records and maps to values and text.
 #pragma once
 
 #include <array>
@@ -23,6 +23,8 @@
 #include "types/parts.h"
 
 namespace espy::runtime {
+
+// ---- RecordDecoder: the fields of drained records as values and as formatted text.
 
 // How values are shown, by the configuration.
 output::TextStyle text_style(const spec::Config& config);

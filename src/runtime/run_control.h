@@ -1,4 +1,4 @@
-// Whether the run goes on: the exit that was requested, and the words of `globals` by which programs learn of it.
+// Whether a run goes on: exit(), signals, and the event loop that waits for them.
 #pragma once
 
 #include <signal.h>
@@ -14,6 +14,8 @@
 #include "program/program.h"
 
 namespace espy::runtime {
+
+// ---- Whether the run goes on: the exit that was requested, and the words of `globals` by which programs learn of it.
 
 class RunControl {
  public:

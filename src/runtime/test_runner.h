@@ -1,4 +1,4 @@
-// A sink that keeps the output of a test as text, for the report of its result.
+// The test: and bench: probes of a script (--test, --bench), run one by one.
 #pragma once
 
 #include <cstdint>
@@ -17,6 +17,8 @@
 #include "runtime/run_control.h"
 
 namespace espy::runtime {
+
+// ---- A sink that keeps the output of a test as text, for the report of its result.
 
 class Capture final : public output::Sink {
  public:

@@ -1,5 +1,4 @@
-// UnwindCells: the memory of the unwind tables that programs search (program/unwind_layout.h): cells in chunks, which
-// are added as tables need them.
+// User stacks by unwind tables: the memory of the tables, the tables, and the stacks that programs have unwound.
 #pragma once
 
 #include <chrono>
@@ -26,6 +25,9 @@
 #include "types/type.h"
 
 namespace espy::runtime {
+
+// ---- UnwindCells: the memory of the unwind tables that programs search (program/unwind_layout.h): cells in chunks,
+// which are added as tables need them.
 
 class UnwindCells {
  public:

@@ -1,9 +1,4 @@
-// What a simulated program may touch.
-//
-// Two kinds of memory. Regions are ours: contexts, map values. A program reaches them by plain loads and stores, and an
-// access that is not wholly inside one region is a fault: what the kernel's verifier would have refused. Foreign memory
-// is the simulated kernel's and processes': pieces of it lie at invented addresses, programs reach it by helpers, and
-// an address where nothing lies reads as an error, not a fault.
+// The world of a simulated program: memory, maps, and who runs where and when.
 #pragma once
 
 #include <array>
@@ -25,6 +20,13 @@
 #include "recording/recording.h"
 
 namespace espy::simulator {
+
+// ---- What a simulated program may touch.
+//
+// Two kinds of memory. Regions are ours: contexts, map values. A program reaches them by plain loads and stores, and an
+// access that is not wholly inside one region is a fault: what the kernel's verifier would have refused. Foreign memory
+// is the simulated kernel's and processes': pieces of it lie at invented addresses, programs reach it by helpers, and
+// an address where nothing lies reads as an error, not a fault.
 
 enum class Access : uint8_t { kRead, kWrite };
 

@@ -1,7 +1,4 @@
-// Libraries within ZIP archives, as the loader of Android maps them from packages: "app.apk!/lib/x86_64/libfoo.so".
-//
-// Only files stored without compression can be mapped, and so have code at an offset of the archive. Format: PKWARE
-// APPNOTE.TXT, 4.3. ZIP64 archives (above 4 GiB) are not read.
+// Separate debug files of stripped programs, and libraries within ZIP archives. Internal to symbols/.
 #pragma once
 
 #include <cstdint>
@@ -15,6 +12,12 @@
 #include "symbols/elf_image.h"
 
 namespace espy::symbols {
+
+// ---- Libraries within ZIP archives, as the loader of Android maps them from packages:
+// "app.apk!/lib/x86_64/libfoo.so".
+//
+// Only files stored without compression can be mapped, and so have code at an offset of the archive. Format: PKWARE
+// APPNOTE.TXT, 4.3. ZIP64 archives (above 4 GiB) are not read.
 
 struct ArchivePath {
   std::string archive;

@@ -1,4 +1,4 @@
-// The two mangling schemes of Rust, and what they share. Internal to symbols/; others use demangle.h.
+// Demangling of C++ (Itanium ABI), Rust legacy and Rust v0 symbol names.
 #pragma once
 
 #include <algorithm>
@@ -9,6 +9,8 @@
 #include <string_view>
 
 namespace espy::symbols {
+
+// ---- The two mangling schemes of Rust, and what they share. Internal to symbols/; others use demangle.h.
 
 // Demangle what follows `_ZN` and `_R`; "" if it is not of that scheme.
 std::string demangle_rust_legacy(std::string_view rest);
@@ -68,8 +70,6 @@ void append_utf8(std::string& out, uint32_t character);
 
 // Returns the part of a suffix from a compiler pass that is shown: `.cold` and the like, but not `.llvm.HASH`.
 std::string_view visible_suffix(std::string_view suffix);
-
-// ---- Demangling of C++ (Itanium ABI), Rust legacy and Rust v0 symbol names.
 
 enum class DemangleStyle {
   kSignature,  // `ns::f(int, char const*)`; Rust names have no parameter list: `core::fmt::write`

@@ -1,5 +1,4 @@
-// Binaries of the Go compiler. Go has its own calling convention (registers since 1.17, the stack before), it moves
-// stacks to grow them, and a function whose stack must grow runs its prologue again.
+// Binaries of the Go compiler, and their function table.
 #pragma once
 
 #include <cstdint>
@@ -14,6 +13,9 @@
 #include "types/value_location.h"
 
 namespace espy::symbols {
+
+// ---- Binaries of the Go compiler. Go has its own calling convention (registers since 1.17, the stack before), it
+// moves stacks to grow them, and a function whose stack must grow runs its prologue again.
 
 class ElfImage;
 

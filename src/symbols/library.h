@@ -1,4 +1,4 @@
-// /etc/ld.so.cache, the index of libraries of the dynamic loader, and where it searches without. Internal to symbols/.
+// Which files a program maps when it starts, and how the loader finds libraries.
 #pragma once
 
 #include <cstdint>
@@ -9,6 +9,9 @@
 #include "kernel/arch/arch.h"
 
 namespace espy::symbols {
+
+// ---- /etc/ld.so.cache, the index of libraries of the dynamic loader, and where it searches without. Internal to
+// symbols/.
 
 struct CachedLibrary {
   std::string_view name;  // "libc.so.6"

@@ -1,4 +1,4 @@
-// Leaves C code that takes too long. Internal to symbols/.
+// Limits for C code that reads files of others: it is left if it takes too long. Internal to symbols/.
 #pragma once
 
 #include <signal.h>
@@ -10,6 +10,8 @@
 #include "base/limits.h"
 
 namespace espy::symbols {
+
+// ---- Leaves C code that takes too long. Internal to symbols/.
 
 // Calls a function, from a signal handler (SIGVTALRM), once this thread has taken some CPU time, unless the object is
 // destroyed before. The clock ticks every few milliseconds. The function may leave by longjmp(3), as this thread

@@ -1,4 +1,4 @@
-// What was at an address when it was captured, of all that a process has or had there. Internal to symbols/.
+// The code that processes had at an address, by the events of the kernel. Internal to symbols/.
 #pragma once
 
 #include <cstddef>
@@ -12,6 +12,8 @@
 #include "symbols/traced_process.h"
 
 namespace espy::symbols {
+
+// ---- What was at an address when it was captured, of all that a process has or had there. Internal to symbols/.
 
 // A mapping, and the process by which its file is opened.
 struct Code {

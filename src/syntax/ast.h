@@ -1,4 +1,4 @@
-// The tree of a script's C definitions: includes, macros, structs, unions, enums, typedefs.
+// The syntax tree of a script, and of its C definitions.
 #pragma once
 
 #include <cstdint>
@@ -13,6 +13,8 @@
 #include "source/source.h"
 
 namespace espy::syntax {
+
+// ---- The tree of a script's C definitions: includes, macros, structs, unions, enums, typedefs.
 
 struct CStruct;
 struct CEnum;

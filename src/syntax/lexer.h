@@ -1,7 +1,4 @@
-// Tokens of the language.
-//
-// A token is a kind and a position; its text stays in the source. Keywords are identifiers, since each of them can also
-// name a member (`args.return`); the parser distinguishes them by context.
+// Tokens: from text to the tokens that parsers read, and the values of literals.
 #pragma once
 
 #include <cstdint>
@@ -13,6 +10,11 @@
 #include "source/diagnostic.h"
 
 namespace espy::syntax {
+
+// ---- Tokens of the language.
+//
+// A token is a kind and a position; its text stays in the source. Keywords are identifiers, since each of them can also
+// name a member (`args.return`); the parser distinguishes them by context.
 
 enum class TokenKind : uint8_t {
   kEnd,

@@ -1,4 +1,4 @@
-// Integer constant expressions of C: array sizes, enumerators, bit fields, `#if`.
+// Parses the C definitions of a script: #include, #define, struct, union, enum, typedef.
 #pragma once
 
 #include <cstdint>
@@ -14,6 +14,8 @@
 
 namespace espy::syntax {
 
+// ---- Integer constant expressions of C: array sizes, enumerators, bit fields, `#if`.
+
 // The value of a name; nullopt if unknown.
 using NameValue = std::function<std::optional<int64_t>(std::string_view)>;
 
@@ -24,8 +26,6 @@ struct ConstantScope {
 
 // Evaluates `text` in 64-bit arithmetic. nullopt if it is not a constant expression or divides by zero.
 std::optional<int64_t> evaluate_constant(std::string_view text, const ConstantScope& scope);
-
-// ---- Parses the C definitions of a script: #include, #define, struct, union, enum, typedef.
 
 class CParser {
  public:

@@ -1,13 +1,4 @@
-// Executables of espy: with a script, a tool, and without.
-//
-// The problem: a tool has to find its script fast and without a doubt, espy must not spend time on looking for one, and
-// the result has to stay a regular executable: strip(1) and objcopy(1) drop what is appended to an ELF file, and move
-// what is in it.
-//
-// The approach: the script is an ELF section of its own, `.espy.tool`, which is not loaded, and a mark in another
-// section, which is loaded, says that there is one. espy reads the mark in memory, and only a tool opens its own file.
-// Building copies the executable of espy, sets the mark, and writes the section, the names of the sections and their
-// table behind the end. The result depends on the executable and the script alone.
+// Tools: executables that are espy with a script inside.
 #pragma once
 
 #include <cstdint>
@@ -21,6 +12,17 @@
 #include "check/script_files.h"
 
 namespace espy::tool {
+
+// ---- Executables of espy: with a script, a tool, and without.
+//
+// The problem: a tool has to find its script fast and without a doubt, espy must not spend time on looking for one, and
+// the result has to stay a regular executable: strip(1) and objcopy(1) drop what is appended to an ELF file, and move
+// what is in it.
+//
+// The approach: the script is an ELF section of its own, `.espy.tool`, which is not loaded, and a mark in another
+// section, which is loaded, says that there is one. espy reads the mark in memory, and only a tool opens its own file.
+// Building copies the executable of espy, sets the mark, and writes the section, the names of the sections and their
+// table behind the end. The result depends on the executable and the script alone.
 
 // Whether this process runs a tool.
 bool runs_tool();

@@ -1,8 +1,5 @@
-// Parts: which structs may be defined, given what they contain by value.
-//
-// The types of a traced program are untrusted. A struct that contains itself is infinite, and nested structs of size
-// zero, each with two members of the next type, expand exponentially. Such structs stay incomplete, so code that
-// recurses through the members of a value terminates and visits a bounded number of them.
+// Types that are made of others: which structs may be defined, and the layouts of recent(), of strings with a length,
+// of Rust enums.
 #pragma once
 
 #include <bit>
@@ -17,6 +14,12 @@
 #include "types/type.h"
 
 namespace espy::types {
+
+// ---- Parts: which structs may be defined, given what they contain by value.
+//
+// The types of a traced program are untrusted. A struct that contains itself is infinite, and nested structs of size
+// zero, each with two members of the next type, expand exponentially. Such structs stay incomplete, so code that
+// recurses through the members of a value terminates and visits a bounded number of them.
 
 class Parts {
  public:

@@ -1,4 +1,4 @@
-// Units of the values of maps.
+// The types of the language: kinds, sizes and layouts of values, and units.
 #pragma once
 
 #include <cstdint>
@@ -13,6 +13,8 @@
 #include "base/id.h"
 
 namespace espy::types {
+
+// ---- Units of the values of maps.
 
 enum class Unit : uint8_t { kNone, kBytes, kNanoseconds, kMicroseconds, kMilliseconds, kSeconds };
 

@@ -1,5 +1,4 @@
-// Interface of a CPU's calling convention: where functions of C, C++ and Rust find their arguments and leave their
-// result, for addresses at which debug information does not say.
+// What depends on the CPU: registers, calling conventions, operands of USDT probes.
 #pragma once
 
 #include <cstddef>
@@ -14,6 +13,9 @@
 #include "types/value_location.h"
 
 namespace espy::kernel {
+
+// ---- Interface of a CPU's calling convention: where functions of C, C++ and Rust find their arguments and leave their
+// result, for addresses at which debug information does not say.
 
 struct Arch;
 

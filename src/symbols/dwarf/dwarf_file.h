@@ -1,4 +1,4 @@
-// Handles of libdw, whose memory may run out. Internal to dwarf/.
+// The DWARF of a binary, read with libdw: compilation units, functions by address, call frame information.
 #pragma once
 
 #include <dwarf.h>
@@ -21,6 +21,8 @@
 #include "symbols/elf_image.h"
 
 namespace espy::symbols::dwarf {
+
+// ---- Handles of libdw, whose memory may run out. Internal to dwarf/.
 
 // Opens the debug information of an ELF file; null if it has none. Where libdw runs out of memory, its functions throw
 // std::bad_alloc instead of ending the process; then the handle can only be closed.

@@ -1,7 +1,4 @@
-// Builds a place (types/value_location.h) from the operations of a location description. Internal to dwarf/.
-//
-// Tracks the size and the signedness of each value on the stack, which the steps of a place do not have. After an error
-// `why` is the reason and the place is meaningless.
+// From DWARF location descriptions to places (types/value_location.h). Internal to dwarf/.
 #pragma once
 
 #include <cstdint>
@@ -15,6 +12,11 @@
 #include "types/value_location.h"
 
 namespace espy::symbols::dwarf {
+
+// ---- Builds a place (types/value_location.h) from the operations of a location description. Internal to dwarf/.
+//
+// Tracks the size and the signedness of each value on the stack, which the steps of a place do not have. After an error
+// `why` is the reason and the place is meaningless.
 
 class ExpressionBuilder {
  public:

@@ -1,10 +1,4 @@
-// The call sites of functions and the arguments they pass (DW_TAG_call_site). Internal to dwarf/.
-//
-// For each call, compilers describe the return address, the callee, and for each argument an expression that the caller
-// can still evaluate during the call. With it an argument that the callee has overwritten can be recovered: the return
-// address on the stack identifies the call site, which has the expression. This is only valid if the function was
-// entered by that call. It was not after a tail call, in which a function returns to the caller of another, and if a
-// function of the same name in another file was called. If either is possible, no call sites are returned.
+// How functions pass arguments and results, by their debug information. Internal to dwarf/.
 #pragma once
 
 #include <cstdint>
@@ -21,6 +15,14 @@
 #include "symbols/dwarf/types.h"
 
 namespace espy::symbols::dwarf {
+
+// ---- The call sites of functions and the arguments they pass (DW_TAG_call_site). Internal to dwarf/.
+//
+// For each call, compilers describe the return address, the callee, and for each argument an expression that the caller
+// can still evaluate during the call. With it an argument that the callee has overwritten can be recovered: the return
+// address on the stack identifies the call site, which has the expression. This is only valid if the function was
+// entered by that call. It was not after a tail call, in which a function returns to the caller of another, and if a
+// function of the same name in another file was called. If either is possible, no call sites are returned.
 
 struct Call {
   uint64_t return_address = 0;

@@ -1,4 +1,4 @@
-// The variables in scope at an address, and the line table. Internal to dwarf/.
+// The variables in scope at an address, and the size of line tables. Internal to dwarf/.
 #pragma once
 
 #include <chrono>
@@ -13,6 +13,8 @@
 #include "symbols/dwarf/location.h"
 
 namespace espy::symbols::dwarf {
+
+// ---- The variables in scope at an address, and the line table. Internal to dwarf/.
 
 struct VisibleVariable {
   Dwarf_Die die;

@@ -1,5 +1,4 @@
-// A DWARF package (.dwp): the .dwo files of a program in one. libdw before 0.191 reads single .dwo files only, which
-// are made of the package one by one, when a unit is needed. Internal to dwarf/.
+// Split debug information: .dwo files, and packages of them (.dwp). Internal to dwarf/.
 #pragma once
 
 #include <cstdint>
@@ -18,6 +17,9 @@
 #include "symbols/elf_image.h"
 
 namespace espy::symbols::dwarf {
+
+// ---- A DWARF package (.dwp): the .dwo files of a program in one. libdw before 0.191 reads single .dwo files only,
+// which are made of the package one by one, when a unit is needed. Internal to dwarf/.
 
 class Package {
  public:

@@ -1,4 +1,4 @@
-// The types and enumerators of a program by name. Internal to dwarf/.
+// Types of a program: by name, and as types of the language. Internal to dwarf/.
 #pragma once
 
 #include <array>
@@ -17,6 +17,8 @@
 #include "types/type.h"
 
 namespace espy::symbols::dwarf {
+
+// ---- The types and enumerators of a program by name. Internal to dwarf/.
 
 enum class NameCategory : uint8_t { kClass, kEnum, kTypedef, kEnumerator };  // kClass: also structs and unions
 
