@@ -170,8 +170,8 @@ Result<StoredBytes> read_stored_file(const std::string& archive, std::string_vie
 }
 
 std::string path_on_disk(const std::string& path) {
-  auto inside = split_archive_path(path);
-  return inside ? std::move(inside->archive) : path;
+  const auto inside = split_archive_path(path);
+  return inside ? inside->archive : path;
 }
 
 // ---- A stripped file refers to its symbols in one of three ways:

@@ -759,7 +759,7 @@ void Symbolizer::on_work(std::function<void()> tick) { state_->tick = std::move(
 
 void Symbolizer::process_mapped(uint32_t pid, Mapping mapping, uint64_t time_ns) {
   take_event_path(mapping);
-  state_->watched.map(pid, std::move(mapping), time_ns);
+  state_->watched.map(pid, mapping, time_ns);
 }
 
 namespace {

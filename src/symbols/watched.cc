@@ -83,7 +83,7 @@ void WatchedProcesses::execute(uint32_t pid, uint64_t time_ns) {
 
 // What is mapped anew replaces what was there. The same code in parts, as the dynamic loader maps it, is not kept
 // twice.
-void WatchedProcesses::map(uint32_t pid, Mapping mapping, uint64_t time_ns) {
+void WatchedProcesses::map(uint32_t pid, const Mapping& mapping, uint64_t time_ns) {
   if (weight_ >= kMaxAllMappings) drop_oldest();
   Watched& process = find_or_add(pid);
   if (process.spaces.empty()) process.spaces.emplace_back();

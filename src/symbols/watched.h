@@ -74,7 +74,7 @@ class WatchedProcesses {
   // CLOCK_MONOTONIC, 0 if they are not known.
   void start(uint32_t pid, uint32_t parent, uint64_t time_ns);
   void execute(uint32_t pid, uint64_t time_ns);
-  void map(uint32_t pid, Mapping mapping, uint64_t time_ns);
+  void map(uint32_t pid, const Mapping& mapping, uint64_t time_ns);
   void end(uint32_t pid);
 
   // Keeps what is known of a process, and of those that it is a copy of, after its end. Drops what was not mapped any
