@@ -54,8 +54,8 @@ Result<std::string> read_start_of_file(const std::string& path, size_t max_bytes
 
 namespace {
 
-// For a reader that does not read, once the end of the run is requested; and for the next ones, such as that of stderr
-// behind that of stdout.
+// How long espy waits for a reader that does not read, after the end of the run was requested. Later readers, such as
+// the reader of stderr after the reader of stdout, get the second time.
 constexpr uint64_t kPatienceNs = 1'000'000'000, kNextPatienceNs = 100'000'000;
 
 // The request after which a reader was waited for in vain, as end_requested_at_ns().

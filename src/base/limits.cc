@@ -97,7 +97,7 @@ MemoryLimit::MemoryLimit(uint64_t more_bytes) : begin_bytes_(data_bytes()) {
   const rlimit wanted = {std::min<rlim_t>(begin_bytes_ + more_bytes, most), most};
   if (!is_supported() || begin_bytes_ == 0 || ::prlimit(0, RLIMIT_DATA, &wanted, &earlier_) != 0) return;
   is_set_ = true;
-  // That of an outer MemoryLimit, or of who started espy, may be lower.
+  // An outer MemoryLimit, or the process that started espy, may have set a lower limit.
   if (earlier_.rlim_cur < wanted.rlim_cur) ::setrlimit(RLIMIT_DATA, &earlier_);
 }
 

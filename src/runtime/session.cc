@@ -139,6 +139,7 @@ Result<int> Session::run_script() {
   notify_manager("STOPPING=1");
   for (RunServer* server : options_.servers) server->stop();
   const Status finished = finish();
+  if (!options_.is_dry_run && !options_.next_event) probed_files_.look();
   const Status recorded = finish_tap();
   for (RunServer* server : options_.servers) server->end(*this);
   bool is_good = false;
@@ -157,7 +158,6 @@ Result<int> Session::run_script() {
 // What a replay of the recording has to know.
 Status Session::finish_tap() {
   if (options_.tap == nullptr) return {};
-  probed_files_.look();
   std::vector<std::string> reasons = make_loss_report(machine_, program_, user_losses()).reasons_beside_records();
   if (!options_.left_out_by_filter.empty()) reasons.push_back(options_.left_out_by_filter);
   return options_.tap->finish(reasons);
@@ -427,7 +427,6 @@ UserLosses Session::user_losses() {
 // Reports what was lost. False if --strict makes the run fail for it.
 bool Session::report_losses() {
   const auto send = [&](std::string_view kind, std::string_view text) { sink_.message(kind, text, "", 0, 0, 0); };
-  if (!options_.is_dry_run && !options_.next_event) probed_files_.look();
   const UserLosses losses = user_losses();
   const output::LossReport loss_report = make_loss_report(machine_, program_, losses);
   espy::runtime::report_losses(machine_, program_, losses, loss_report, context_.sources(), config_, sink_);
