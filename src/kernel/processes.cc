@@ -24,23 +24,26 @@ uint64_t ticks_since_start() {
   return static_cast<uint64_t>(now.tv_sec) * static_cast<uint64_t>(::sysconf(_SC_CLK_TCK));
 }
 
+// The fields of /proc/PID/stat after the name, which is in parentheses and may contain any character. Empty if there is
+// no name. Views into `stat`.
+using Fields = std::vector<std::string_view>;
+Fields fields_after_name(std::string_view stat) {
+  const size_t end = stat.rfind(") ");
+  return end == stat.npos ? Fields() : split(stat.substr(end + 2), ' ');
+}
+
 }  // namespace
 
 std::optional<uint64_t> start_ticks(uint32_t pid) {
   const auto stat = read_file(proc_path(pid, "stat"));
-  const size_t end = stat ? stat->rfind(") ") : std::string::npos;
-  if (end == std::string::npos) return std::nullopt;
-  const auto fields = split(std::string_view(*stat).substr(end + 2), ' ');
+  const auto fields = stat ? fields_after_name(*stat) : Fields();
   const auto ticks = fields.size() > kStartTime ? parse_int(fields[kStartTime]) : std::nullopt;
   return ticks ? std::optional(static_cast<uint64_t>(*ticks)) : std::nullopt;
 }
 
 std::optional<ProcessTime> parse_process_time(std::string_view stat) {
   constexpr size_t kUserTime = 11, kSystemTime = 12, kMemory = 20;  // fields after the name
-  // The name is in parentheses, and may contain any.
-  const size_t end = stat.rfind(") ");
-  if (end == stat.npos) return std::nullopt;
-  const auto fields = split(stat.substr(end + 2), ' ');
+  const auto fields = fields_after_name(stat);
   if (fields.size() <= kMemory || fields[kMemory] == "0") return std::nullopt;
   const auto number = [&](size_t field) { return static_cast<uint64_t>(parse_int(fields[field]).value_or(0)); };
   return ProcessTime{number(kStartTime), number(kUserTime) + number(kSystemTime)};
@@ -48,9 +51,7 @@ std::optional<ProcessTime> parse_process_time(std::string_view stat) {
 
 std::optional<ProcessParent> parent_of(uint32_t pid) {
   const auto stat = read_file(proc_path(pid, "stat"));
-  const size_t end = stat ? stat->rfind(") ") : std::string::npos;
-  if (end == std::string::npos) return std::nullopt;
-  const auto fields = split(std::string_view(*stat).substr(end + 2), ' ');
+  const auto fields = stat ? fields_after_name(*stat) : Fields();
   const auto parent = fields.size() > 1 ? parse_int(fields[1]) : std::nullopt;
   if (!parent || *parent < 0) return std::nullopt;
   return ProcessParent{static_cast<uint32_t>(*parent), fields[0] == "Z" || fields[0] == "X"};
