@@ -9,6 +9,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <bit>
 #include <cerrno>
 #include <cstring>
 #include <optional>
@@ -24,11 +25,13 @@ namespace {
 using Bytes = std::span<const std::byte>;
 using Kind = ProcessEvent::Kind;
 
-constexpr size_t kDataBytes = 32 * 1024;  // some three hundred mappings
+// Powers of two (perf_event_open(2), "MMAP layout"). A process that starts takes about 1 KB: the mappings of its
+// program and of three libraries. espy may come late by a tenth of a second on a busy machine.
+constexpr size_t kMostRingBytes = 512 << 10, kLeastRingBytes = 32 << 10, kAllRingsBytes = 8 << 20;
 constexpr size_t kHeaderBytes = sizeof(perf_event_header);
 constexpr size_t kTimeBytes = 8;  // behind each record, because of sample_id_all
 
-perf_event_attr make_attributes() {
+perf_event_attr make_attributes(size_t ring_bytes) {
   perf_event_attr attr = {};
   attr.type = PERF_TYPE_SOFTWARE;
   attr.size = sizeof(attr);
@@ -41,7 +44,7 @@ perf_event_attr make_attributes() {
   attr.comm = attr.comm_exec = 1;
   attr.task = 1;
   attr.watermark = 1;
-  attr.wakeup_watermark = kDataBytes;  // the rings are polled
+  attr.wakeup_watermark = static_cast<uint32_t>(ring_bytes / 2);
   return attr;
 }
 
@@ -95,22 +98,35 @@ void copy_out(Bytes data, uint64_t position, std::span<std::byte> out) {
   std::memcpy(out.data() + first, data.data(), out.size() - first);
 }
 
+// Maps a ring that has up to `most_bytes` of data: the most that the kernel allows. nullopt if it allows none; errno
+// says why.
+std::optional<Mapping> map_ring(int event, size_t page_bytes, size_t most_bytes) {
+  for (size_t data_bytes = most_bytes;; data_bytes /= 2) {
+    const size_t bytes = page_bytes + data_bytes;
+    void* memory = ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, event, 0);
+    if (memory != MAP_FAILED) return Mapping(static_cast<std::byte*>(memory), bytes);
+    const bool may_be_smaller = errno == EPERM || errno == ENOMEM;
+    if (!may_be_smaller || data_bytes <= std::max(kLeastRingBytes, page_bytes)) return std::nullopt;
+  }
+}
+
 }  // namespace
 
 Result<ProcessEvents> ProcessEvents::open() {
   ProcessEvents out;
-  perf_event_attr attr = make_attributes();
   const auto page_bytes = static_cast<size_t>(::sysconf(_SC_PAGESIZE));
-  const size_t bytes = page_bytes + std::max(kDataBytes, page_bytes);
   const uint32_t cpus = kernel::possible_cpu_count().value_or(1);
+  size_t ring_bytes = std::clamp(std::bit_floor(kAllRingsBytes / cpus), kLeastRingBytes, kMostRingBytes);
+  ring_bytes = std::max(ring_bytes, page_bytes);
+  perf_event_attr attr = make_attributes(ring_bytes);
   for (uint32_t cpu = 0; cpu < cpus; ++cpu) {
     OwnedFd event(
         static_cast<int>(::syscall(__NR_perf_event_open, &attr, -1, static_cast<int>(cpu), -1, PERF_FLAG_FD_CLOEXEC)));
     if (!event.valid() && errno == ENODEV) continue;  // it is offline
     if (!event.valid()) return fail_errno("cannot open a perf event", errno);
-    void* memory = ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, event.get(), 0);
-    if (memory == MAP_FAILED) return fail_errno("cannot map the ring of a perf event", errno);
-    out.rings_.push_back({std::move(event), Mapping(static_cast<std::byte*>(memory), bytes)});
+    auto ring = map_ring(event.get(), page_bytes, ring_bytes);
+    if (!ring) return fail_errno("cannot map the ring of a perf event", errno);
+    out.rings_.push_back({std::move(event), std::move(*ring)});
   }
   return out;
 }
@@ -138,6 +154,12 @@ void ProcessEvents::read(const Ring& ring, std::vector<ProcessEvent>& out) {
     }
   }
   std::atomic_ref(page->data_tail).store(head, std::memory_order_release);
+}
+
+std::vector<int> ProcessEvents::descriptors() const {
+  std::vector<int> out;
+  for (const Ring& ring : rings_) out.push_back(ring.event.get());
+  return out;
 }
 
 void ProcessEvents::drain(const std::function<void(const ProcessEvent&)>& visit) {

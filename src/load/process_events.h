@@ -31,11 +31,15 @@ struct ProcessEvent {
 
 class ProcessEvents {
  public:
-  // Takes about 30 us and 36 KB per CPU. Requires CAP_PERFMON.
+  // Requires CAP_PERFMON. Takes 512 KB for each CPU, and less where all CPUs would take more than 8 MB, or where the
+  // kernel allows less (perf_event_mlock_kb of sysctl, RLIMIT_MEMLOCK).
   static Result<ProcessEvents> open();
 
   // Calls `visit` for each event since the last call, in the order of their time.
   void drain(const std::function<void(const ProcessEvent&)>& visit);
+
+  // Descriptors that are readable once a ring is half full.
+  std::vector<int> descriptors() const;
 
   // Returns how many events found no room, as far as the kernel has reported it: with the next one that did.
   uint64_t lost() const { return lost_; }

@@ -34,6 +34,8 @@ class ProcessWatch {
   // Without effect if the program shows no user addresses or the kernel does not allow it.
   void start(const program::Program& program, const spec::Config& config);
   void drain();
+  // Descriptors that are readable when `drain` has much to do.
+  std::vector<int> descriptors() const { return events_ ? events_->descriptors() : std::vector<int>(); }
   // Call it when all records of the programs have been handled.
   void forget_ended();
   // Returns how many events the kernel had no room for.

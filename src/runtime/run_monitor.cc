@@ -25,6 +25,10 @@ Status RunMonitor::serve(RunServer& server, LiveRun& run) {
   });
 }
 
+Status RunMonitor::wake_by(int fd) {
+  return loop_->watch(fd, [] { return Status(); });
+}
+
 Status RunMonitor::wait(int timeout_ms) { return loop_->wait(timeout_ms); }
 
 Status RunMonitor::handle_signal() {

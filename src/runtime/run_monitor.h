@@ -32,6 +32,8 @@ class RunMonitor {
   Status watch_directory(const std::string& path);
   // Lets `server` show `run` when requests come. Both must outlive the monitor.
   Status serve(RunServer& server, LiveRun& run);
+  // Lets `wait` return when `fd` becomes readable. Requires `start`.
+  Status wake_by(int fd);
   // Waits up to `timeout_ms` (-1: without limit) for one event. Requires `start`.
   Status wait(int timeout_ms);
 

@@ -196,6 +196,7 @@ output::RunInfo Session::run_info() {
 }
 
 void Session::start_unwinding() {
+  unwind_tables_.on_read([this] { processes_.drain(); });
   unwind_tables_.begin();
   for (const program::Probe& probe : program_.probes)
     if (probe.target.find('/') != probe.target.npos) unwind_tables_.add_program(probe.target);
@@ -318,6 +319,7 @@ Status Session::drain_until_over() {
   TRY_STATUS(monitor.start(pids));
   if (!options_.watched_directory.empty()) TRY_STATUS(monitor.watch_directory(options_.watched_directory));
   for (RunServer* server : options_.servers) TRY_STATUS(monitor.serve(*server, *this));
+  for (const int fd : processes_.descriptors()) TRY_STATUS(monitor.wake_by(fd));
   if (monitor.is_over()) return {};
   FirstLosses losses(machine_, program_, sink_);
   int poll_ms = kShortestPollMs;
@@ -367,7 +369,9 @@ Status Session::finish() {
   costs_.stop();
   control_.stop_programs();
   const uint64_t stopped_ns = machine_.now_ns();
+  processes_.drain();
   machine_.detach_all();
+  processes_.drain();
   attempt([&]() -> Status {
     events_.drain_rest();
     context_.let_commands_finish();

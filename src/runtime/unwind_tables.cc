@@ -198,6 +198,7 @@ bool UnwindTables::read(const std::string& path, const std::string& shown_path, 
     // One that is not an ELF file of this CPU, such as the memory of a JIT compiler, or is refused, has an empty table.
     static const std::vector<symbols::UnwindRow> kNone;
     publish(*key, rows ? *rows : kNone, {shown_path, identity});
+    on_read_();
   }
   if (seen_.size() >= kMostSeen) seen_.clear();
   seen_.insert(identity);

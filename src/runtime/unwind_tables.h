@@ -12,6 +12,7 @@
 #include <span>
 #include <string>
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include "base/result.h"
@@ -75,6 +76,9 @@ class UnwindTables {
   UnwindTables(load::Machine& machine, const program::Program& program)
       : machine_(machine), program_(program), keys_(machine, program) {}
 
+  // Calls `done` after each file that was read: a table can take longer than other work may wait.
+  void on_read(std::function<void()> done) { on_read_ = std::move(done); }
+
   bool are_wanted() const { return program_.unwinding.files.valid(); }
   void begin();  // adds the vDSO and lets the programs use the tables. Call it before the following.
   // Adds a program or library, by path or name, and the libraries that it is linked with.
@@ -134,6 +138,7 @@ class UnwindTables {
   load::Machine& machine_;
   const program::Program& program_;
   FileKeys keys_;
+  std::function<void()> on_read_ = [] {};
   std::optional<UnwindCells> cells_;
   std::map<program::UnwindFileKey, KnownFile> known_;
   std::set<FileIdentity> seen_;  // of files that are known, to spare opening them again
