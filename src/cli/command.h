@@ -3,31 +3,22 @@
 #pragma once
 
 #include <cstdint>
-#include <functional>
 #include <memory>
 #include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
-#include "cli/environment.h"
 #include "cli/options.h"
-#include "runtime/session.h"
+#include "run/environment.h"
+#include "run/host.h"
 
 namespace espy::cli {
 
-// Called with the loaded program; may change the options of the session that runs it.
-using PrepareSession = std::function<void(const program::Program&, Environment&, runtime::SessionOptions&)>;
-
-// Whether this machine, this user and the process of -p allow a script to run.
-Status check_can_run(const Options& options);
-
-// Where a command works: this machine, or a simulated one in tests.
-struct Host {
-  std::function<Status(const Options&)> check_can_run = cli::check_can_run;
-  std::function<Result<std::unique_ptr<Environment>>(const Options&)> open = open_environment;
-  PrepareSession prepare = {};
-};
+using run::complain;
+using run::Environment;
+using run::Host;
+using run::report;
 
 // The words of the command line that are not options.
 enum class Operands : uint8_t {

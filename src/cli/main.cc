@@ -13,8 +13,8 @@
 #include "base/limits.h"
 #include "base/process.h"
 #include "cli/command.h"
-#include "cli/replay_host.h"
 #include "cli/tool_options.h"
+#include "run/replay_host.h"
 #include "tool/tool.h"
 
 namespace {
@@ -64,8 +64,8 @@ int run(int argc, char** argv) {
     return complain({"--record goes with a script", 0, "espy --record FILE SCRIPT; `espy record` records probes"});
   if (const espy::Status good = check_ring(*options); !good) return complain(good.error());
   const bool is_replay = !options->recordings.empty();
-  if (is_replay) options->shown_diagnostic = as_of_recording;
-  const int status = options->command->run(*options, is_replay ? replay_host() : Host());
+  if (is_replay) options->shown_diagnostic = espy::run::as_of_recording;
+  const int status = options->command->run(*options, is_replay ? espy::run::replay_host() : espy::run::Host());
   if (std::fflush(stdout) == 0 && std::ferror(stdout) == 0) return status;
   return complain({"cannot write to the standard output"});
 }

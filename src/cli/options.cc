@@ -410,13 +410,6 @@ std::string option_names(const OptionRow& row) {
 
 std::string option_doc(const OptionRow& row) { return row.make_doc != nullptr ? row.make_doc() : std::string(row.doc); }
 
-std::string help_row(std::string_view name, std::string_view doc) {
-  constexpr size_t kColumn = 26;
-  const std::string left = fmt::format("  {:<{}}", name, kColumn);
-  return name.size() < kColumn ? fmt::format("{}{}\n", left, doc)
-                               : fmt::format("{}\n{:{}}{}\n", left, "", 2 + kColumn, doc);
-}
-
 // ---- From argv to Options.
 
 namespace {

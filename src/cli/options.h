@@ -2,11 +2,8 @@
 // command are rows in the command's file.
 #pragma once
 
-#include <chrono>
 #include <cstdint>
-#include <functional>
 #include <memory>
-#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -15,12 +12,7 @@
 
 #include "base/result.h"
 #include "base/strings.h"
-#include "output/sink.h"
-#include "recording/writer.h"
-#include "runtime/session.h"
-#include "source/diagnostic.h"
-#include "spec/config.h"
-#include "symbols/symbols.h"
+#include "run/run_options.h"
 #include "tool/tool.h"
 
 namespace espy::cli {
@@ -35,49 +27,12 @@ struct CommandOptions {
   virtual bool replaces_names() const { return false; }  // the command needs no names as operands
 };
 
-struct Options {
+struct Options : run::RunOptions {
   const Command* command = nullptr;
   std::shared_ptr<CommandOptions> own;  // of a command that is chosen by a word; null if it has no options
-
-  std::shared_ptr<const tool::Tool> tool;  // whose script is run; null: the script is that of `program_text` or `file`
   std::vector<std::pair<const OptionRow*, std::string>> typed;  // the options of the command line, with their arguments
-  std::optional<std::string> program_text;                      // -e
-  // Where to show a diagnostic about a program that espy has written itself; null: where it is.
-  std::function<source::Diagnostic(const source::Diagnostic&)> shown_diagnostic;
-  std::optional<std::string> file;           // FILE, or "-"
-  uint64_t from_ns = 0, to_ns = UINT64_MAX;  // of a recording, since its beginning
-  std::optional<std::string> record_file;    // --record
-  recording::RingLimits ring;                // of what is recorded: --rotate, --keep, --last
-  std::vector<std::string> recordings;       // -i: files, or the name of a ring of files
-  std::string argument;                      // PATTERN of -l, PART of --reference
-  std::vector<std::string> names;            // of commands with names as operands
-
-  // For the modules below: options set their fields directly.
-  spec::Config config;
-  runtime::SessionOptions session;
-  symbols::Symbolizer::Options symbols;
-
-  // Of the kernel.
-  std::vector<std::string> disabled_features;
-  std::string traceable_functions;  // a file; empty: the kernel's list
-
-  std::optional<std::string> child_command;  // -c
-  std::string cgroup;                        // --cgroup: a path
-  std::string container;                     // --container: an id, or the beginning of one
-  std::string user;                          // --user
-  std::optional<std::string> output_file;
-  std::optional<std::string> listen;  // --listen: ADDRESS:PORT
-  uint64_t watch_interval_ns = 0;     // --watch; 0: not
-  std::string format = "text";
-  output::Buffering buffering = output::Buffering::kLine;
-  std::vector<std::string> dump;  // stages
-  bool verbose = false;
-  bool shows_cost = false;             // --cost
-  bool is_budget_of_all_cpus = false;  // --budget=N%/all
-  bool quiet = false;
-  bool no_warnings = false;
-  bool time_stages = false;
-  std::chrono::steady_clock::time_point started_at = std::chrono::steady_clock::now();  // what --time counts from
+  std::string argument;                                         // PATTERN of -l, PART of --reference
+  std::vector<std::string> names;                               // of commands with names as operands
 };
 
 struct OptionRow {
@@ -135,7 +90,5 @@ std::string option_names(const OptionRow& row);
 std::string option_doc(const OptionRow& row);
 // The line of an option in --help.
 std::string option_line(const OptionRow& row);
-// One line of a list of options; two lines if the left column is too narrow.
-std::string help_row(std::string_view name, std::string_view doc);
 
 }  // namespace espy::cli

@@ -114,13 +114,4 @@ Result<Options> options_for(const Options& options, const std::string& file) {
   return out;
 }
 
-std::string script_option_lines(const std::vector<check::ScriptOption>& options) {
-  std::string out;
-  for (const check::ScriptOption& option : options) {
-    const std::string left = fmt::format("--{}{}", option.name, option.is_switch() ? "" : "=VALUE");
-    out += help_row(left, fmt::format("{}{}(default: {})", option.doc, option.doc.empty() ? "" : " ", option.initial));
-  }
-  return out;
-}
-
 }  // namespace espy::cli

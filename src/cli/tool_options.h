@@ -27,7 +27,4 @@ Result<std::shared_ptr<const tool::Tool>> own_tool();
 // Returns the options with the script in a file: of a tool, what is in it.
 Result<Options> options_for(const Options& options, const std::string& file);
 
-// The lines of a list of options, of getopt().
-std::string script_option_lines(const std::vector<check::ScriptOption>& options);
-
 }  // namespace espy::cli

@@ -5,9 +5,9 @@
 #include <utility>
 
 #include "check/check.h"
-#include "cli/environment.h"
 #include "compile/compile.h"
 #include "ir/ir_text.h"
+#include "run/environment.h"
 #include "symbols/symbols.h"
 #include "syntax/parser.h"
 
@@ -34,7 +34,7 @@ void require_sound(const ir::Module& module, std::string_view what, const std::s
 
 }  // namespace
 
-ScriptCompiler::ScriptCompiler(kernel::Kernel& kernel) : kernel_(kernel), registry_(cli::make_registry()) {}
+ScriptCompiler::ScriptCompiler(kernel::Kernel& kernel) : kernel_(kernel), registry_(run::make_registry()) {}
 
 void ScriptCompiler::compile(const std::string& script, Compilation& out) {
   source::Diagnostics diagnostics;

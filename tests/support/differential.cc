@@ -8,8 +8,8 @@
 
 #include "base/byte_reader.h"
 #include "check/check.h"
-#include "cli/environment.h"
 #include "compile/compile.h"
+#include "run/environment.h"
 #include "simulator/simulator.h"
 #include "syntax/parser.h"
 
@@ -77,7 +77,7 @@ struct Compilation {
   types::Types types;
   source::Sources sources;
   source::Diagnostics diagnostics;
-  spec::Registry registry = cli::make_registry();
+  spec::Registry registry = run::make_registry();
 };
 
 Result<program::Program> compile(const std::string& script, kernel::Kernel& kernel, Way way, Compilation& c,

@@ -4,9 +4,9 @@
 #include "base/files.h"
 #include "check/check.h"
 #include "cli/command.h"
-#include "cli/environment.h"
 #include "cli/reference.h"
 #include "kernel/kernel.h"
+#include "run/environment.h"
 #include "symbols/symbols.h"
 #include "syntax/parser.h"
 
@@ -43,7 +43,7 @@ std::string errors_of(const std::string& script) {
   config.child_pid = 1;
   config.runs_tests = script.starts_with("test:");
   config.runs_benchmarks = script.starts_with("bench:");
-  const spec::Registry registry = make_registry();
+  const spec::Registry registry = run::make_registry();
   syntax::Ast ast = syntax::parse(sources, sources.add("example", script), diagnostics);
   check::CheckRequest request{sources, registry, **kernel, types, &symbols, config, diagnostics};
   [[maybe_unused]] const check::Checked checked = check::check(std::move(ast), request);
@@ -54,14 +54,15 @@ std::string errors_of(const std::string& script) {
 }
 
 TEST(CliReference, IsWhatTheTablesSay) {
-  EXPECT_EQ(document("reference.md"), reference_markdown(make_registry())) << "make docs";
+  EXPECT_EQ(document("reference.md"), reference_markdown(run::make_registry())) << "make docs";
   EXPECT_EQ(generated_part(document("espy.8")), options_mdoc()) << "make docs";
   for (const ShellRow& shell : shells())
-    EXPECT_EQ(generated_part(document("espy." + std::string(shell.name))), shell.words(make_registry())) << "make docs";
+    EXPECT_EQ(generated_part(document("espy." + std::string(shell.name))), shell.words(run::make_registry()))
+        << "make docs";
 }
 
 TEST(CliReference, EveryRowHasItsWords) {
-  const spec::Registry registry = make_registry();
+  const spec::Registry registry = run::make_registry();
   for (const auto& family : registry.families())
     for (const spec::Builtin& row : family) EXPECT_TRUE(row.doc.ends_with('.')) << row.sig;
   for (const spec::Provider* provider : registry.providers()) {
@@ -74,7 +75,7 @@ TEST(CliReference, EveryRowHasItsWords) {
 }
 
 TEST(CliReference, EveryExampleChecks) {
-  const spec::Registry registry = make_registry();
+  const spec::Registry registry = run::make_registry();
   for (const auto& family : registry.families()) {
     for (const spec::Builtin& row : family) {
       if (!row.example.empty()) {

@@ -5,9 +5,9 @@
 #include <gtest/gtest.h>
 
 #include "check/check.h"
-#include "cli/environment.h"
 #include "ir/ir_text.h"
 #include "kernel/kernel.h"
+#include "run/environment.h"
 #include "syntax/parser.h"
 
 namespace espy::compile {
@@ -18,7 +18,7 @@ struct Script {
   source::Sources sources;
   types::Types types;
   source::Diagnostics diagnostics;
-  spec::Registry registry = cli::make_registry();
+  spec::Registry registry = run::make_registry();
   std::unique_ptr<kernel::Kernel> kernel = *kernel::open_recorded_kernel(ESPY_ROOT "/tests/kernels/6.18-x86_64");
   check::Checked checked;
 

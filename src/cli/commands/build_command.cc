@@ -16,9 +16,10 @@
 #include "base/untrusted_file.h"
 #include "cli/check_script.h"
 #include "cli/command.h"
-#include "cli/control_group.h"
+#include "cli/systemd_unit.h"
 #include "cli/tool_options.h"
 #include "kernel/arch/arch.h"
+#include "run/run_script.h"
 #include "tool/tool.h"
 
 namespace espy::cli {
@@ -243,7 +244,8 @@ int show_tool_help(const Options& options, const Host&) {
   const tool::Tool& tool = *options.tool;
   std::string out =
       fmt::format("usage: {} [options] [arguments]\n{}", program_invocation_short_name, summary(tool.script));
-  if (!tool.options.empty()) out += fmt::format("\noptions of {}:\n{}", tool.name, script_option_lines(tool.options));
+  if (!tool.options.empty())
+    out += fmt::format("\noptions of {}:\n{}", tool.name, run::script_option_lines(tool.options));
   if (!tool.knows_all_options)
     out += "\nThere may be more: the script was not checked for this kernel when the tool was built.\n";
   out += "\noptions of all tools that espy has built:\n";

@@ -13,11 +13,11 @@
 #include "base/strings.h"
 #include "cli/check_script.h"
 #include "cli/command.h"
-#include "cli/environment.h"
 #include "cli/tool_options.h"
 #include "kernel/snapshot.h"
 #include "lsp/server.h"
 #include "output/json.h"
+#include "run/environment.h"
 #include "syntax/format_script.h"
 #include "syntax/parser.h"
 
@@ -108,7 +108,8 @@ Result<std::vector<Cell>> check_all(const Options& options, const CheckedKernels
 int check_scripts(const Options& options, const Host& host) {
   const std::vector<std::string>& on = static_cast<const CheckOptions&>(*options.own).kernels;
   // The features of the kernel that runs are found by trying.
-  if (const Status may_try = on.empty() ? require_privileges() : Status(); !may_try) return complain(may_try.error());
+  if (const Status may_try = on.empty() ? run::require_privileges() : Status(); !may_try)
+    return complain(may_try.error());
   CheckedKernels kernels;
   if (const Status used = kernels.use(on); !used) return complain(used.error());
   const auto cells = check_all(options, kernels, host);
@@ -148,7 +149,7 @@ namespace {
 int format_script(const Options& options, const Host&) {
   source::Sources sources;
   source::Diagnostics diagnostics;
-  const auto script = read_script(options, sources);
+  const auto script = run::read_script(options, sources);
   if (!script) return complain(script.error());
   const syntax::Ast ast = syntax::parse(sources, *script, diagnostics);
   // Headers are not read, so a length that they define is unknown; definitions in C are printed unchanged.
@@ -186,10 +187,10 @@ class Workspace {
 
   // Without privileges features cannot be tried, and are taken to be there.
   Result<std::unique_ptr<Environment>> open() const {
-    if (snapshot_) return make_environment(options_, load::open_linux(), TRY(snapshot_->kernel()));
-    if (require_privileges()) return open_environment(options_);
-    return make_environment(options_, load::open_linux(),
-                            TRY(kernel::open_kernel("/", {[](kernel::Feature) { return true; }})));
+    if (snapshot_) return run::make_environment(options_, load::open_linux(), TRY(snapshot_->kernel()));
+    if (run::require_privileges()) return run::open_environment(options_);
+    return run::make_environment(options_, load::open_linux(),
+                                 TRY(kernel::open_kernel("/", {[](kernel::Feature) { return true; }})));
   }
 
   Result<std::unique_ptr<lsp::Analysis>> analyze(const std::string& name, const std::string& text) const {
@@ -197,7 +198,7 @@ class Workspace {
     const source::SourceId script = e->sources.add(name, text);
     check::CheckRequest request = e->check_request();
     request.is_listing = true;
-    syntax::Ast ast = parse_script(script, request);
+    syntax::Ast ast = run::parse_script(script, request);
     check::Checked checked = check::check(std::move(ast), request);
     return std::make_unique<lsp::Analysis>(
         lsp::Analysis{e->registry, *e->kernel, e->types, e->sources, e->diagnostics, script, std::move(checked), e});
@@ -219,7 +220,7 @@ class Workspace {
 
 int serve_language(const Options& options, const Host&) {
   Workspace workspace(options);
-  const spec::Registry registry = make_registry();
+  const spec::Registry registry = run::make_registry();
   const lsp::Services services{
       [&](const std::string& name, const std::string& text) { return workspace.analyze(name, text); },
       [&](const spec::Provider& provider, const std::vector<std::string>& parts) {

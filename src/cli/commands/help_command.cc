@@ -9,8 +9,9 @@
 
 #include "base/strings.h"
 #include "cli/command.h"
-#include "cli/environment.h"
 #include "cli/reference.h"
+#include "run/environment.h"
+#include "run/run_script.h"
 #include "tutorial_text.h"
 
 namespace espy::cli {
@@ -32,7 +33,7 @@ extern const Command kVersion = {
 // ---- --help, from the rows of commands and options.
 
 std::string option_line(const OptionRow& row) {
-  return help_row((row.short_name != 0 ? "" : "    ") + option_names(row), option_doc(row));
+  return run::help_row((row.short_name != 0 ? "" : "    ") + option_names(row), option_doc(row));
 }
 
 namespace {
@@ -143,7 +144,7 @@ extern const Command kExamples = {
 namespace {
 
 int show_reference(const Options& options, const Host&) {
-  const spec::Registry registry = make_registry();
+  const spec::Registry registry = run::make_registry();
   const auto shell = std::ranges::find(shells(), options.argument, &ShellRow::name);
   std::string text;
   if (options.argument == "manual") {

@@ -12,11 +12,11 @@
 #include "base/strings.h"
 #include "check/check.h"
 #include "cli/command.h"
-#include "cli/replay_host.h"
-#include "cli/trace_target.h"
 #include "kernel/tracefs.h"
 #include "load/hook_costs.h"
 #include "probes/probe_support.h"
+#include "run/attach_words.h"
+#include "run/replay_host.h"
 #include "symbols/demangle.h"
 #include "syntax/parser.h"
 
@@ -102,7 +102,7 @@ class Describer {
 
   // An attach point; without a provider it is a tracepoint, or a function or mark of a file.
   std::string probes(const std::string& point) {
-    const std::vector<std::string> all = split_attach_point(point);
+    const std::vector<std::string> all = run::split_attach_point(point);
     const std::vector<std::string> behind(all.begin() + 1, all.end());
     if (const spec::Provider* named = e_.registry.find_provider(all[0])) {
       const std::string prototype = behind.empty() ? "" : prototype_of(*named, behind);
@@ -154,7 +154,7 @@ class Describer {
       for (const spec::Provider* provider : {entry, entry->return_provider}) {
         spec::ListRequest request{parts, true, *e_.kernel, e_.types, &e_.symbols, e_.config, true};
         for (spec::ListedProbe& probe : provider->list(request))
-          if (split_attach_point(probe.name).at(1).find('@') == std::string::npos) out.push_back(std::move(probe));
+          if (run::split_attach_point(probe.name).at(1).find('@') == std::string::npos) out.push_back(std::move(probe));
       }
     }
     return out;
@@ -162,7 +162,7 @@ class Describer {
 
   // "shop::twice" of "./shop:cpp:\"shop::twice(int)\"": its parameters are shown with their names.
   static std::string plain_function(std::string_view place) {
-    const std::vector<std::string> parts = split_attach_point(place);
+    const std::vector<std::string> parts = run::split_attach_point(place);
     const std::string& function = parts.back();
     const std::string symbol = symbols::demangle(function, symbols::DemangleStyle::kName);
     return symbol != function ? symbol : std::string(symbols::name_of_signature(function));
@@ -262,7 +262,7 @@ bool names_a_file(std::span<const std::string> parts) {
 }
 
 size_t list_pattern(const std::string& pattern, Environment& e, const Options& options) {
-  const std::vector<std::string> words = split_attach_point(pattern);
+  const std::vector<std::string> words = run::split_attach_point(pattern);
   const std::string_view wanted = words.size() == 1 && !words[0].empty() ? "*" : std::string_view(words[0]);
   const bool is_name = words.size() == 1 && e.registry.find_provider(words[0]) == nullptr;
   const std::vector<std::string> parts(words.begin() + (is_name ? 0 : 1), words.end());
@@ -285,7 +285,7 @@ size_t list_pattern(const std::string& pattern, Environment& e, const Options& o
 
 // Why nothing is found in the file that a pattern names; "" if it names none, or has nothing of that name.
 std::string why_unreadable(const std::string& pattern, Environment& e) {
-  const std::vector<std::string> words = split_attach_point(pattern);
+  const std::vector<std::string> words = run::split_attach_point(pattern);
   const std::span parts = std::span(words).subspan(1);
   const spec::Provider* named = e.registry.find_provider(words[0]);
   for (const spec::Provider* provider : e.registry.providers()) {
@@ -298,18 +298,18 @@ std::string why_unreadable(const std::string& pattern, Environment& e) {
 }
 
 int list_program(const Options& options, Environment& e) {
-  const auto script = read_script(options, e.sources);
+  const auto script = run::read_script(options, e.sources);
   if (!script) return complain(script.error());
   check::CheckRequest request = e.check_request();
   request.is_listing = true;
-  syntax::Ast ast = parse_script(*script, request);
+  syntax::Ast ast = run::parse_script(*script, request);
   const check::Checked checked = check::check(std::move(ast), request);
   if (report(e.diagnostics, e.sources, options)) return EXIT_FAILURE;
   std::set<std::string> shown;  // a mark may be at several places
   for (const program::Probe& probe : checked.probes) {
     if (!shown.insert(probe.name).second) continue;
     const spec::Provider* provider = e.registry.find_provider(probe.provider);
-    const std::vector<std::string> words = split_attach_point(probe.name);
+    const std::vector<std::string> words = run::split_attach_point(probe.name);
     const bool is_listed =
         options.verbose && provider != nullptr && list_provider(*provider, std::span(words).subspan(1), e, options) > 0;
     if (!is_listed) std::puts(printable_line(probe.name).c_str());
@@ -330,7 +330,7 @@ int list_probes(const Options& options, const Host& host) {
   size_t count = 0;
   bool has_all_types = true;
   const std::string search = options.argument.empty() ? "*" : options.argument;
-  for (const std::string& each : split_unquoted(search, ',')) {
+  for (const std::string& each : run::split_unquoted(search, ',')) {
     const std::string pattern(trim(each));
     const auto types = list_types(pattern, e);
     count += types ? *types : list_pattern(pattern, e, options);
@@ -339,7 +339,7 @@ int list_probes(const Options& options, const Host& host) {
   for (const std::string& reason : e.symbols.skipped_files().reasons) complain({reason});
   if (!has_all_types) return EXIT_FAILURE;
   if (!options.recordings.empty() && options.verbose)
-    if (const Status shown = show_recording(options.recordings); !shown) return complain(shown.error());
+    if (const Status shown = run::show_recording(options.recordings); !shown) return complain(shown.error());
   if (count > 0 || options.argument.empty()) return EXIT_SUCCESS;
   const bool is_file_name = options.argument.ends_with(".bt");
   const bool may_be_tracepoint = options.argument.starts_with('t') || options.argument.find(':') == std::string::npos;
@@ -347,7 +347,7 @@ int list_probes(const Options& options, const Host& host) {
     return complain({fmt::format("no recorded probe matches `{}`", options.argument), 0, "espy -i FILE -l lists all"});
   return complain({fmt::format("no probe matches `{}`", options.argument), 0,
                    is_file_name ? "there is no such file either"
-                   : may_be_tracepoint && !can_read_tracefs()
+                   : may_be_tracepoint && !run::can_read_tracefs()
                        ? "tracepoints cannot be looked up: " + kernel::why_unreadable(*e.kernel)
                        : why_unreadable(options.argument, e)});
 }
@@ -405,7 +405,7 @@ int show_hook_costs(kernel::Kernel& kernel) {
 }
 
 int show_kernel_info(const Options& options, const Host& host) {
-  if (const Status may_try = require_privileges(); !may_try) return complain(may_try.error());
+  if (const Status may_try = run::require_privileges(); !may_try) return complain(may_try.error());
   const auto environment = host.open(options);
   if (!environment) return complain(environment.error());
   Environment& e = **environment;
@@ -419,7 +419,7 @@ int show_kernel_info(const Options& options, const Host& host) {
   };
   out += fmt::format("  {:<24}{:<5}{:<10}\n", "feature", "here", "tried by");
   add_row("btf", e.kernel->has_btf(), "file", "types of the kernel (/sys/kernel/btf/vmlinux)");
-  add_row("tracefs", can_read_tracefs(), "file", "tracepoints and their fields (/sys/kernel/tracing)");
+  add_row("tracefs", run::can_read_tracefs(), "file", "tracepoints and their fields (/sys/kernel/tracing)");
   add_row("kallsyms", shows_addresses(), "file", "addresses of the kernel's functions (/proc/kallsyms)");
   for (const kernel::FeatureRow& row : kernel::feature_rows())
     add_row(row.name, e.kernel->has(row.feature), row.how, fmt::format("{} (Linux {})", row.meaning, row.since));

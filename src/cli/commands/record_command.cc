@@ -13,24 +13,24 @@
 #include "base/files.h"
 #include "base/strings.h"
 #include "cli/command.h"
-#include "cli/record_script.h"
-#include "cli/recorder.h"
-#include "cli/run_script.h"
 #include "kernel/snapshot.h"
+#include "record/record_script.h"
+#include "record/recorder.h"
+#include "run/run_script.h"
 
 namespace espy::cli {
 
 namespace {
 
 struct RecordOptions : CommandOptions {
-  RecordWishes wishes;
+  record::RecordWishes wishes;
   std::vector<std::string> scripts;  // --for
 
   bool makes_recordings() const override { return true; }
   bool replaces_names() const override { return !scripts.empty(); }
 };
 
-RecordWishes& wishes_of(Options& options) { return static_cast<RecordOptions&>(*options.own).wishes; }
+record::RecordWishes& wishes_of(Options& options) { return static_cast<RecordOptions&>(*options.own).wishes; }
 
 Status set_size(Options& options, std::string_view text) {
   constexpr uint64_t kMaxTextBytes = 16 << 10;
@@ -43,21 +43,21 @@ Status set_size(Options& options, std::string_view text) {
 
 Status set_depth(Options& options, std::string_view text) {
   const auto depth = parse_int(text);
-  if (!depth || *depth < 0 || *depth > kMaxRecordDepth)
-    return fail(fmt::format("--depth takes 0 to {} pointers, not `{}`", kMaxRecordDepth, text));
+  if (!depth || *depth < 0 || *depth > record::kMaxRecordDepth)
+    return fail(fmt::format("--depth takes 0 to {} pointers, not `{}`", record::kMaxRecordDepth, text));
   wishes_of(options).depth = static_cast<uint32_t>(*depth);
   return {};
 }
 
 Status set_parents(Options& options, std::string_view text) {
   const auto count = parse_int(text);
-  if (!count || *count < 0 || *count > kMaxParents)
-    return fail(fmt::format("--parents takes 0 to {} parents, not `{}`", kMaxParents, text));
+  if (!count || *count < 0 || *count > record::kMaxParents)
+    return fail(fmt::format("--parents takes 0 to {} parents, not `{}`", record::kMaxParents, text));
   wishes_of(options).parents = static_cast<uint32_t>(*count);
   return {};
 }
 
-template <bool RecordWishes::*kStack>
+template <bool record::RecordWishes::*kStack>
 Status set_stack(Options& options, std::string_view) {
   wishes_of(options).*kStack = true;
   return {};
@@ -69,18 +69,18 @@ Status add_script(Options& options, std::string_view path) {
 }
 
 // What the scripts of --for read.
-Status add_scripts(const Options& options, Environment& e, RecordWishes& wishes) {
+Status add_scripts(const Options& options, Environment& e, record::RecordWishes& wishes) {
   const auto& own = static_cast<const RecordOptions&>(*options.own);
   if (own.scripts.empty()) return {};
-  ScriptReads reads;
+  record::ScriptReads reads;
   e.config.has_child = options.child_command.has_value();  // it is started later
   for (const std::string& path : own.scripts) {
     Options of_script = options;
     of_script.file = path;
-    TRY_STATUS(add_reads(of_script, e, reads));
+    TRY_STATUS(record::add_reads(of_script, e, reads));
   }
   e.config.has_child = false;
-  wishes.depth = std::min(kMaxRecordDepth, std::max(wishes.depth, reads.depth));
+  wishes.depth = std::min(record::kMaxRecordDepth, std::max(wishes.depth, reads.depth));
   wishes.reads = std::move(reads);
   return {};
 }
@@ -90,8 +90,8 @@ constexpr OptionRow kRows[] = {
     {0, "size", "BYTES", "record this much of each text and struct that an argument points to (256)", set_size},
     {0, "depth", "N", "record texts and structs behind this many pointers (1)", set_depth},
     {0, "parents", "N", "record the ids and names of this many parents of each task (1)", set_parents},
-    {0, "kstack", "", "record the kernel stack of each event", set_stack<&RecordWishes::kernel_stack>},
-    {0, "ustack", "", "record the user stack of each event", set_stack<&RecordWishes::user_stack>},
+    {0, "kstack", "", "record the kernel stack of each event", set_stack<&record::RecordWishes::kernel_stack>},
+    {0, "ustack", "", "record the user stack of each event", set_stack<&record::RecordWishes::user_stack>},
 };
 
 std::string command_line(const Options& options) {
@@ -117,17 +117,17 @@ int record(const Options& options, const Host& host) {
   const auto environment = host.open(options);
   if (!environment) return complain(environment.error());
   Environment& e = **environment;
-  follow_command(options, e);
-  RecordWishes wishes = static_cast<const RecordOptions&>(*options.own).wishes;
+  run::follow_command(options, e);
+  record::RecordWishes wishes = static_cast<const RecordOptions&>(*options.own).wishes;
   if (const Status added = add_scripts(options, e, wishes); !added) return complain(added.error());
-  auto script = write_record_script(options.names, wishes, e);
+  auto script = record::write_record_script(options.names, wishes, e);
   if (!script) return complain(script.error());
-  if (!options.no_warnings) show_warnings(*script);
+  if (!options.no_warnings) record::show_warnings(*script);
   // The probes are attached, and nothing is written.
   if (options.session.is_dry_run)
-    return run_script(std::move(script->script), options_of_recorder(options), e, host.prepare);
-  return run_recorder(options, host, e, wishes, std::move(*script),
-                      {*options.output_file, command_line(options), options.ring});
+    return run::run_script(std::move(script->script), record::options_of_recorder(options), e, host.prepare);
+  return record::run_recorder(options, host, e, wishes, std::move(*script),
+                              {*options.output_file, command_line(options), options.ring});
 }
 
 constexpr std::string_view kRecordUsage[] = {"record [options] -o FILE PROBE...",
@@ -152,8 +152,8 @@ extern const Command kRecord = {
 namespace {
 
 kernel::Trial rights() {
-  if (!require_privileges()) return kernel::Trial::kNone;
-  return is_administrator() ? kernel::Trial::kAll : kernel::Trial::kPrograms;
+  if (!run::require_privileges()) return kernel::Trial::kNone;
+  return run::is_administrator() ? kernel::Trial::kAll : kernel::Trial::kPrograms;
 }
 
 Result<std::vector<std::string>> write_to_output(const Options& options, kernel::Kernel& kernel) {

@@ -1,64 +1,17 @@
 // The default command: compiles a script, runs it, and prints what it saw.
-#include <fmt/format.h>
-#include <sys/syscall.h>
-#include <unistd.h>
-
-#include <algorithm>
-#include <cerrno>
-#include <cstdlib>
-
-#include "base/files.h"
-#include "base/strings.h"
-#include "base/untrusted_file.h"
 #include "cli/command.h"
-#include "cli/recorder.h"
-#include "cli/run_script.h"
+#include "record/recorder.h"
+#include "run/run_script.h"
 
 namespace espy::cli {
 
 namespace {
 
-// The process of a thread, by /proc; nullopt if it is not known.
-std::optional<int64_t> process_of_thread(uint32_t tid) {
-  constexpr std::string_view kKey = "\nTgid:";
-  const std::string text = read_stream(fmt::format("/proc/{}/status", tid), kMaxTextBytes).value_or("");
-  const size_t at = text.find(kKey);
-  if (at == text.npos) return std::nullopt;
-  const std::string_view rest = std::string_view(text).substr(at + kKey.size());
-  return parse_int(trim(rest.substr(0, rest.find('\n'))));
-}
-
-// Of -p. pidfd_open(2) fails for a thread other than the first of its process: EINVAL, or ENOENT in later kernels.
-Status check_process(uint32_t pid) {
-  const OwnedFd process(static_cast<int>(::syscall(SYS_pidfd_open, pid, 0)));
-  if (process.valid()) return {};
-  if (errno == ESRCH)
-    return fail(fmt::format("there is no process {}", pid), ESRCH,
-                has_own_pid_namespace() ? "a container shows the processes of the machine with --pid=host" : "");
-  if (errno != EINVAL && errno != ENOENT) return {};
-  const auto owner = process_of_thread(pid);
-  return fail(
-      fmt::format("{} is a thread, not a process", pid), EINVAL,
-      owner ? fmt::format("it belongs to process {}: -p {}, and /tid == {}/ for this thread alone", *owner, *owner, pid)
-            : "-p takes the id of a process");
-}
-
-}  // namespace
-
-Status check_can_run(const Options& options) {
-  const auto is_help = [](const auto& option) { return option.first == "help"; };
-  const bool ends_early = ends_before_load(options) || std::ranges::any_of(options.config.named, is_help);
-  if (!ends_early) TRY_STATUS(require_privileges());
-  return options.config.pid ? check_process(*options.config.pid) : Status();
-}
-
-namespace {
-
 int run(const Options& options, const Host& host) {
   if (const Status may_run = host.check_can_run(options); !may_run) return complain(may_run.error());
-  if (options.record_file) return run_recorded(options, host);
+  if (options.record_file) return record::run_recorded(options, host);
   const auto environment = host.open(options);
-  return environment ? run_script(options, **environment, host.prepare) : complain(environment.error());
+  return environment ? run::run_script(options, **environment, host.prepare) : complain(environment.error());
 }
 
 constexpr std::string_view kUsage[] = {"[options] FILE [arguments]", "[options] -e 'PROGRAM' [arguments]"};

@@ -9,15 +9,19 @@
 
 #include "base/strings.h"
 #include "cli/command.h"
-#include "cli/run_script.h"
-#include "cli/trace_script.h"
-#include "cli/trace_target.h"
+#include "run/run_script.h"
+#include "trace/trace_script.h"
+#include "trace/trace_target.h"
 
 namespace espy::cli {
 
 namespace {
 
-TraceOptions& own(Options& options) { return static_cast<TraceOptions&>(*options.own); }
+struct Own : CommandOptions {
+  trace::TraceOptions trace;
+};
+
+trace::TraceOptions& own(Options& options) { return static_cast<Own&>(*options.own).trace; }
 
 Status set_depth(Options& options, std::string_view text) {
   own(options).depth = TRY(parse_count("--depth", text));
@@ -76,17 +80,17 @@ int trace(const Options& options, const Host& host) {
   if (const Status may_run = host.check_can_run(options); !may_run) return complain(may_run.error());
   const auto environment = host.open(options);
   if (!environment) return complain(environment.error());
-  follow_command(options, **environment);
-  const auto& trace_options = static_cast<const TraceOptions&>(*options.own);
+  run::follow_command(options, **environment);
+  const trace::TraceOptions& trace_options = static_cast<const Own&>(*options.own).trace;
   std::vector<std::string> names;
   for (const std::string& argument : options.names)
-    std::ranges::move(split_trace_targets(argument), std::back_inserter(names));
-  auto script = write_trace_script(names, trace_options, **environment);
+    std::ranges::move(trace::split_trace_targets(argument), std::back_inserter(names));
+  auto script = trace::write_trace_script(names, trace_options, **environment);
   if (!script) return complain(script.error());
   Environment& e = **environment;
   Options of_script = options;
   of_script.shown_diagnostic = [&](const source::Diagnostic& diagnostic) {
-    return at_target(diagnostic, *script, e.sources);
+    return trace::at_target(diagnostic, *script, e.sources);
   };
   if (e.diagnostics.has_errors()) {
     report(e.diagnostics, e.sources, of_script);
@@ -95,7 +99,7 @@ int trace(const Options& options, const Host& host) {
   if (!options.no_warnings)
     for (const std::string& sentence : script->left_out)
       std::fputs(fmt::format("WARNING: {}\n", printable_line(sentence)).c_str(), stderr);
-  return run_script(std::move(script->script), of_script, e, host.prepare);
+  return run::run_script(std::move(script->script), of_script, e, host.prepare);
 }
 
 constexpr std::string_view kUsage[] = {"trace [options] TARGET..."};
@@ -108,7 +112,7 @@ extern const Command kTrace = {
     .word = "trace",
     .operands = Operands::kNames,
     .options = kRows,
-    .make_options = [] { return std::shared_ptr<CommandOptions>(std::make_shared<TraceOptions>()); },
+    .make_options = [] { return std::shared_ptr<CommandOptions>(std::make_shared<Own>()); },
     .usage = kUsage,
     .examples = kExamples,
     .run = trace,

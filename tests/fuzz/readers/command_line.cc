@@ -5,7 +5,7 @@
 #include "../reader.h"
 #include "base/strings.h"
 #include "cli/options.h"
-#include "cli/trace_target.h"
+#include "run/attach_words.h"
 
 namespace espy::fuzz {
 
@@ -16,8 +16,8 @@ void run_command_line(std::string_view bytes) {
   for (std::string& word : words) arguments.push_back(word.data());
   if (const auto options = cli::parse_options(arguments); !options) use(options.error().message);
   for (const std::string& word : words) {
-    for (const std::string& part : cli::split_unquoted(word, ',')) use(part);
-    for (const std::string& part : cli::split_attach_point(word)) use(part);
+    for (const std::string& part : run::split_unquoted(word, ',')) use(part);
+    for (const std::string& part : run::split_attach_point(word)) use(part);
   }
 }
 

@@ -61,7 +61,7 @@ int simulate(const Case& c, const Places& places, const std::vector<std::string>
   auto kernel = kernel::open_recorded_kernel(recorded);
   auto options = parse_arguments(arguments);
   if (!kernel || !options) {
-    cli::complain(kernel ? options.error() : kernel.error());
+    run::complain(kernel ? options.error() : kernel.error());
     return EXIT_FAILURE;
   }
   if (::chdir(directory_of(c.path).c_str()) != 0) return EXIT_FAILURE;
@@ -69,17 +69,17 @@ int simulate(const Case& c, const Places& places, const std::vector<std::string>
   ::setenv("TZ", "UTC", 1);
   simulator::Simulator* simulated = nullptr;
   std::unique_ptr<Player> player;
-  cli::Host host;
-  host.check_can_run = [](const cli::Options&) { return Status(); };
-  host.open = [&](const cli::Options& o) -> Result<std::unique_ptr<cli::Environment>> {
+  run::Host host;
+  host.check_can_run = [](const run::RunOptions&) { return Status(); };
+  host.open = [&](const run::RunOptions& o) -> Result<std::unique_ptr<run::Environment>> {
     auto machine = std::make_unique<simulator::Simulator>();
     simulated = machine.get();
-    auto environment = cli::make_environment(o, std::move(machine), std::move(*kernel));
+    auto environment = run::make_environment(o, std::move(machine), std::move(*kernel));
     environment->after_pass = opt::verify_after_pass;
     environment->symbols = symbols::Symbolizer({.kernel_symbols = recorded + "/proc/kallsyms"});
     return environment;
   };
-  host.prepare = [&](const program::Program& program, cli::Environment& e, runtime::SessionOptions& session) {
+  host.prepare = [&](const program::Program& program, run::Environment& e, runtime::SessionOptions& session) {
     Stage stage(*simulated, program, *e.kernel, e.types);
     stage.set_task(simulated->world().task);
     player = std::make_unique<Player>(c, stage);

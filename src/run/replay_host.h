@@ -5,9 +5,9 @@
 #include <string>
 #include <vector>
 
-#include "cli/command.h"
+#include "run/host.h"
 
-namespace espy::cli {
+namespace espy::run {
 
 // A host whose machine is a recording, that of options.recordings. Its `open` fails if the file cannot be read.
 Host replay_host();
@@ -26,4 +26,4 @@ source::Diagnostic as_of_recording(source::Diagnostic diagnostic);
 // Prints when and where the recording was made, and how often each probe fired.
 Status show_recording(const std::vector<std::string>& paths);
 
-}  // namespace espy::cli
+}  // namespace espy::run

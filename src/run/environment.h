@@ -8,10 +8,10 @@
 #include <vector>
 
 #include "check/check.h"
-#include "cli/options.h"
 #include "kernel/kernel.h"
 #include "load/machine.h"
 #include "opt/pipeline.h"
+#include "run/run_options.h"
 #include "source/diagnostic.h"
 #include "source/source.h"
 #include "spec/config.h"
@@ -19,7 +19,7 @@
 #include "symbols/symbols.h"
 #include "types/type.h"
 
-namespace espy::cli {
+namespace espy::run {
 
 // ---- The registry of all builtins and probe types.
 
@@ -48,14 +48,14 @@ struct Environment {
 };
 
 // Opens everything for the running kernel; mounts tracefs if it is not mounted.
-Result<std::unique_ptr<Environment>> open_environment(const Options& options);
+Result<std::unique_ptr<Environment>> open_environment(const RunOptions& options);
 // The same for the given machine and kernel.
-std::unique_ptr<Environment> make_environment(const Options& options, std::unique_ptr<load::Machine> machine,
+std::unique_ptr<Environment> make_environment(const RunOptions& options, std::unique_ptr<load::Machine> machine,
                                               std::unique_ptr<kernel::Kernel> kernel);
 
 // Limits a run with -c to the command and what it starts, unless -p names a process. A kernel without BTF cannot follow
 // processes.
-void follow_command(const Options& options, Environment& environment);
+void follow_command(const RunOptions& options, Environment& environment);
 
 // Fails if this process may not load and attach programs; the error names the capabilities that it lacks.
 Status require_privileges();
@@ -69,21 +69,21 @@ void find_process_start(spec::Config& config, uint32_t pid);
 bool can_read_tracefs();
 
 // Reads the program of -e, FILE or stdin.
-Result<source::SourceId> read_script(const Options& options, source::Sources& sources);
+Result<source::SourceId> read_script(const RunOptions& options, source::Sources& sources);
 
 // Parses the script and the headers that it includes. Returns an empty tree if a header has errors.
 syntax::Ast parse_script(source::SourceId script, check::CheckRequest& request);
 
 // Returns the last part of the script's path; "-e" for a text of the command line.
-std::string script_name(const Options& options);
+std::string script_name(const RunOptions& options);
 
 // Whether NO_COLOR is set, and not empty (no-color.org).
 bool is_color_unwanted();
 
 // Prints the diagnostics to stderr, without warnings if --no-warnings. Returns whether there are errors.
-bool report(const source::Diagnostics& diagnostics, const source::Sources& sources, const Options& options);
+bool report(const source::Diagnostics& diagnostics, const source::Sources& sources, const RunOptions& options);
 
 // Prints "espy: MESSAGE" and the hint to stderr. Returns EXIT_FAILURE.
 int complain(const Error& error);
 
-}  // namespace espy::cli
+}  // namespace espy::run

@@ -1,4 +1,4 @@
-#include "cli/recorder.h"
+#include "record/recorder.h"
 
 #include <fmt/format.h>
 #include <poll.h>
@@ -24,13 +24,13 @@
 #include "base/files.h"
 #include "base/strings.h"
 #include "base/untrusted_file.h"
-#include "cli/record_script.h"
-#include "cli/replay_host.h"
-#include "cli/run_script.h"
 #include "program/unwind_layout.h"
+#include "record/record_script.h"
+#include "run/replay_host.h"
+#include "run/run_script.h"
 #include "runtime/resolver.h"
 
-namespace espy::cli {
+namespace espy::record {
 
 using recording::FieldKind;
 using recording::FieldRole;
@@ -306,7 +306,7 @@ namespace {
 constexpr uint64_t kLiveWaitNs = 20'000'000;  // of events that another process shows
 
 // The command of -c has been started.
-recording::Description describe(const Environment& e, const RecordWishes& wishes, const RecordScript& script,
+recording::Description describe(const run::Environment& e, const RecordWishes& wishes, const RecordScript& script,
                                 const RecordPlan& plan) {
   recording::Description out;
   out.espy_version = ESPY_VERSION;
@@ -350,7 +350,7 @@ Result<recording::Writer> open_files(const RecordPlan& plan, Recording& out) {
   return out.ring->begin();
 }
 
-Status begin(const RecordPlan& plan, Environment& e, uint32_t parents, Recording& out) {
+Status begin(const RecordPlan& plan, run::Environment& e, uint32_t parents, Recording& out) {
   out.recorder.emplace(TRY(open_files(plan, out)), out.description, e.types, e.symbols,
                        e.kernel->arch().signal_trampoline, parents);
   if (out.ring) out.recorder->use_ring(&*out.ring);
@@ -361,8 +361,8 @@ Status begin(const RecordPlan& plan, Environment& e, uint32_t parents, Recording
 
 }  // namespace
 
-Options options_of_recorder(const Options& options) {
-  Options out = options;
+run::RunOptions options_of_recorder(const run::RunOptions& options) {
+  run::RunOptions out = options;
   out.output_file = "/dev/null";
   out.format = "text";
   out.no_warnings = true;
@@ -381,10 +381,10 @@ void show_warnings(const RecordScript& script) {
                stderr);
 }
 
-int run_recorder(const Options& options, const Host& host, Environment& e, const RecordWishes& wishes,
+int run_recorder(const run::RunOptions& options, const run::Host& host, run::Environment& e, const RecordWishes& wishes,
                  RecordScript script, const RecordPlan& plan) {
   Recording recording;
-  const auto prepare = [&](const program::Program& program, Environment& environment,
+  const auto prepare = [&](const program::Program& program, run::Environment& environment,
                            runtime::SessionOptions& session) {
     if (host.prepare) host.prepare(program, environment, session);
     recording.description = describe(environment, wishes, script, plan);
@@ -399,9 +399,10 @@ int run_recorder(const Options& options, const Host& host, Environment& e, const
       return plan.reader == nullptr ? Status() : plan.reader->on_ready();
     };
   };
-  const int status = run_script(std::move(script.script), options_of_recorder(options), e, prepare);
+  const int status = run::run_script(std::move(script.script), options_of_recorder(options), e, prepare);
   if (!options.dump.empty() || !recording.recorder) return status;
-  if (const Status done = recording.recorder->finish({}); !done) return status == 0 ? complain(done.error()) : status;
+  if (const Status done = recording.recorder->finish({}); !done)
+    return status == 0 ? run::complain(done.error()) : status;
   if (plan.reader == nullptr && !options.quiet)
     show_summary(recording.recorder->writer(), plan.path, recording.ring ? &*recording.ring : nullptr);
   return status;
@@ -445,7 +446,7 @@ class Link {
   OwnedFd socket_;
 };
 
-Status check_options(const Options& options) {
+Status check_options(const run::RunOptions& options) {
   if (!options.recordings.empty()) return fail("--record takes the events of this machine, not those of a recording");
   const bool is_other_run = options.config.runs_tests || options.config.runs_benchmarks || options.session.is_dry_run;
   const bool is_viewed = options.listen || options.watch_interval_ns != 0;
@@ -460,10 +461,10 @@ Status check_options(const Options& options) {
 
 // ---- The recorder
 
-int record(const Options& options, const Host& host, const Link& link) {
+int record(const run::RunOptions& options, const run::Host& host, const Link& link) {
   const auto environment = host.open(options);
-  if (!environment) return complain(environment.error());
-  Environment& e = **environment;
+  if (!environment) return run::complain(environment.error());
+  run::Environment& e = **environment;
   RecordWishes wishes;
   wishes.reads.emplace();
   e.config.has_child = options.child_command.has_value();  // it is started later
@@ -471,9 +472,10 @@ int record(const Options& options, const Host& host, const Link& link) {
   e.config.has_child = false;
   wishes.depth = std::min(kMaxRecordDepth, wishes.reads->depth);
   if (wishes.reads->targets.empty())
-    return complain({"the script has no events to record", 0, "begin, end and interval are there in any recording"});
+    return run::complain(
+        {"the script has no events to record", 0, "begin, end and interval are there in any recording"});
   auto script = write_record_script({}, wishes, e);
-  if (!script) return complain(script.error());
+  if (!script) return run::complain(script.error());
   if (!options.no_warnings) show_warnings(*script);
   RecordPlan::Reader reader;
   reader.needs_time = wishes.reads->has_timers;
@@ -490,7 +492,7 @@ int record(const Options& options, const Host& host, const Link& link) {
                       {*options.record_file, command, options.ring, &reader});
 }
 
-[[noreturn]] void run_as_recorder(Options options, const Host& host, const Link& link, pid_t parent) {
+[[noreturn]] void run_as_recorder(run::RunOptions options, const run::Host& host, const Link& link, pid_t parent) {
   ::signal(kEndSignal, [](int) {});  // outside of the run; then the socket tells the end of the other process
   ::prctl(PR_SET_PDEATHSIG, kEndSignal);
   if (::getppid() != parent) ::_exit(EXIT_FAILURE);
@@ -503,8 +505,8 @@ int record(const Options& options, const Host& host, const Link& link) {
 
 // ---- The process that shows
 
-Options options_of_replay(const Options& options) {
-  Options out = options;
+run::RunOptions options_of_replay(const run::RunOptions& options) {
+  run::RunOptions out = options;
   out.recordings = {*options.record_file};
   out.record_file.reset();
   out.child_command.reset();
@@ -513,11 +515,11 @@ Options options_of_replay(const Options& options) {
   out.config.pid.reset();
   out.config.follows = false;
   out.session.watched_pid.reset();
-  out.shown_diagnostic = as_of_recording;
+  out.shown_diagnostic = run::as_of_recording;
   return out;
 }
 
-int show(const Options& options, const Link& link, pid_t recorder) {
+int show(const run::RunOptions& options, const Link& link, pid_t recorder) {
   bool is_ended = false;
   // By one signal: a second one would end it at once. It may have had that of the terminal.
   const std::function<bool()> end_recorder = [&] {
@@ -525,16 +527,17 @@ int show(const Options& options, const Link& link, pid_t recorder) {
     return false;  // it is waited for the rest
   };
   if (!link.wait_for(kAttached, end_recorder)) return EXIT_FAILURE;  // it has said why
-  Following following;
+  run::Following following;
   following.wait = [&] { return link.wait_for(kWritten, end_recorder); };
   following.on_checked = [&]() -> Status {
     link.tell(kGo);
     return {};
   };
   following.on_end = [&] { is_ended = true; };
-  const Host host = following_host(following);
+  const run::Host host = run::following_host(following);
   const auto environment = host.open(options);
-  const int status = environment ? run_script(options, **environment, host.prepare) : complain(environment.error());
+  const int status =
+      environment ? run::run_script(options, **environment, host.prepare) : run::complain(environment.error());
   end_recorder();  // after exit(), or an error of the script
   return status;
 }
@@ -549,21 +552,21 @@ int status_of(pid_t process) {
 
 }  // namespace
 
-int run_recorded(const Options& options, const Host& host) {
-  if (const Status good = check_options(options); !good) return complain(good.error());
-  Options whole = options;
+int run_recorded(const run::RunOptions& options, const run::Host& host) {
+  if (const Status good = check_options(options); !good) return run::complain(good.error());
+  run::RunOptions whole = options;
   if (!options.program_text && !options.tool && options.file == "-") {  // both read it
     auto text = read_stream("/dev/stdin", kMaxTextBytes);
-    if (!text) return complain(text.error());
+    if (!text) return run::complain(text.error());
     whole.program_text = std::move(*text);
   }
   int sockets[2] = {};
   if (::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, sockets) != 0)
-    return complain({fmt::format("cannot start a recorder: error {}", errno)});
+    return run::complain({fmt::format("cannot start a recorder: error {}", errno)});
   OwnedFd own(sockets[0]), other(sockets[1]);
   const pid_t parent = ::getpid();
   const pid_t recorder = ::fork();
-  if (recorder < 0) return complain({fmt::format("cannot start a recorder: error {}", errno)});
+  if (recorder < 0) return run::complain({fmt::format("cannot start a recorder: error {}", errno)});
   if (recorder == 0) {
     own.reset();
     run_as_recorder(std::move(whole), host, Link(std::move(other)), parent);
@@ -574,4 +577,4 @@ int run_recorded(const Options& options, const Host& host) {
   return shown != 0 ? shown : recorded;
 }
 
-}  // namespace espy::cli
+}  // namespace espy::record

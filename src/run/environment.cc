@@ -1,4 +1,4 @@
-#include "cli/environment.h"
+#include "run/environment.h"
 
 #include <fcntl.h>
 #include <fmt/format.h>
@@ -21,13 +21,13 @@
 #include "base/untrusted_file.h"
 #include "builtins/all_builtins.h"
 #include "check/check.h"
-#include "cli/control_group.h"
 #include "load/find_features.h"
 #include "probes/all_probes.h"
+#include "run/control_group.h"
 #include "syntax/parser.h"
 #include "tool/tool.h"
 
-namespace espy::cli {
+namespace espy::run {
 
 spec::Registry make_registry() { return spec::Registry(builtins::all(), probes::all()); }
 
@@ -119,7 +119,7 @@ void find_process_start(spec::Config& config, uint32_t pid) {
       spec::ProcessStart{*ticks * tick_ns - static_cast<uint64_t>(time_namespace_offset_ns(CLOCK_BOOTTIME)), tick_ns};
 }
 
-std::unique_ptr<Environment> make_environment(const Options& options, std::unique_ptr<load::Machine> machine,
+std::unique_ptr<Environment> make_environment(const RunOptions& options, std::unique_ptr<load::Machine> machine,
                                               std::unique_ptr<kernel::Kernel> kernel) {
   auto environment = std::make_unique<Environment>(Environment{make_registry(),
                                                                std::move(machine),
@@ -139,7 +139,7 @@ std::unique_ptr<Environment> make_environment(const Options& options, std::uniqu
   return environment;
 }
 
-Result<std::unique_ptr<Environment>> open_environment(const Options& options) {
+Result<std::unique_ptr<Environment>> open_environment(const RunOptions& options) {
   mount_tracefs();
   const std::vector<kernel::Feature> disabled = TRY(parse_features(options.disabled_features));
   auto machine = load::open_linux();
@@ -162,7 +162,7 @@ Result<std::unique_ptr<Environment>> open_environment(const Options& options) {
   return environment;
 }
 
-void follow_command(const Options& options, Environment& environment) {
+void follow_command(const RunOptions& options, Environment& environment) {
   if (!options.child_command || options.config.pid) return;
   environment.config.follows = environment.kernel->find_struct(environment.types, "task_struct").valid();
 }
@@ -198,7 +198,7 @@ bool is_administrator() { return (effective_capabilities() >> CAP_SYS_ADMIN & 1)
 
 bool can_read_tracefs() { return ::faccessat(AT_FDCWD, kTracefsEvents, R_OK | X_OK, AT_EACCESS) == 0; }
 
-Result<source::SourceId> read_script(const Options& options, source::Sources& sources) {
+Result<source::SourceId> read_script(const RunOptions& options, source::Sources& sources) {
   if (options.tool) return sources.add(options.tool->script_name, options.tool->script);
   if (options.program_text) return sources.add("stdin", *options.program_text);
   if (*options.file == "-") return sources.add("stdin", TRY(read_stream("/dev/stdin", kMaxTextBytes)));
@@ -217,7 +217,7 @@ syntax::Ast parse_script(source::SourceId script, check::CheckRequest& request) 
   return syntax::parse(request.sources, script, request.diagnostics, prelude);
 }
 
-std::string script_name(const Options& options) {
+std::string script_name(const RunOptions& options) {
   return options.program_text || !options.file ? "-e" : std::string(base_name(*options.file));
 }
 
@@ -226,7 +226,7 @@ bool is_color_unwanted() {
   return no_color != nullptr && *no_color != '\0';
 }
 
-bool report(const source::Diagnostics& diagnostics, const source::Sources& sources, const Options& options) {
+bool report(const source::Diagnostics& diagnostics, const source::Sources& sources, const RunOptions& options) {
   const char* color = ::getenv("BPFTRACE_COLOR");
   const std::string_view when = color != nullptr ? color : "auto";
   const bool is_colored = when == "always" || (when == "auto" && !is_color_unwanted() && ::isatty(STDERR_FILENO) == 1);
@@ -264,4 +264,4 @@ int complain(const Error& error) {
   return EXIT_FAILURE;
 }
 
-}  // namespace espy::cli
+}  // namespace espy::run

@@ -6,15 +6,15 @@
 #include <vector>
 
 #include "check/checked.h"
-#include "cli/command.h"
-#include "cli/environment.h"
 #include "program/program.h"
+#include "run/environment.h"
+#include "run/host.h"
 #include "runtime/child.h"
 #include "source/source.h"
 #include "spec/provider.h"
 #include "syntax/ast.h"
 
-namespace espy::cli {
+namespace espy::run {
 
 // A script that a command has built (syntax/build.h). It has no text, so that no name in it is ever parsed.
 struct BuiltScript {
@@ -25,29 +25,20 @@ struct BuiltScript {
 
 // Compiles and runs the script that the options name; with --dump before `load`, only compiles it. `prepare` may be
 // empty. Returns the exit status; has printed all errors.
-int run_script(const Options& options, Environment& environment, const PrepareSession& prepare);
+int run_script(const RunOptions& options, Environment& environment, const PrepareSession& prepare);
 
 // The same for a script that a command has built.
-int run_script(BuiltScript script, const Options& options, Environment& environment, const PrepareSession& prepare);
+int run_script(BuiltScript script, const RunOptions& options, Environment& environment, const PrepareSession& prepare);
 
 // Whether --dump ends before something is loaded, which any user may do.
-bool ends_before_load(const Options& options);
+bool ends_before_load(const RunOptions& options);
 
-// ---- Probes of attach points that are words of the command line, for the scripts that commands write.
+// ---- Lists of options, of --help and of scripts.
 
-// Returns the probes that the attach point stands for; none if it is wrong or stands for nothing, with the reasons in
-// `diagnostics`. `has_types`: the types of arguments and results are wanted, as debug information has them.
-std::vector<spec::BoundProbe> bind_probes(Environment& environment, const spec::Config& config,
-                                          const spec::Provider& provider, const std::vector<std::string>& parts,
-                                          bool has_types, source::Diagnostics& diagnostics, bool uses_locals = false);
-
-// Whether it warns of returns that end a program, or are not seen. The checker does not bind the probes of wildcards
-// again, so commands have to show this.
-bool is_about_returns(const source::Diagnostic& diagnostic);
-
-// Returns what programs of such a probe can read.
-spec::ProbeContext context_of(Environment& environment, const spec::Provider& provider, const spec::BoundProbe& bound,
-                              bool has_types, bool uses_locals = false);
+// One line of a list of options; two lines if the left column is too narrow.
+std::string help_row(std::string_view name, std::string_view doc);
+// The lines of a list of a script's options, of getopt().
+std::string script_option_lines(const std::vector<check::ScriptOption>& options);
 
 // ---- --dump of the stages whose modules have no printer.
 
@@ -65,4 +56,4 @@ std::string dump_events(const program::Program& program, const types::Types& typ
 // is done before.
 Status give_up_rights(const runtime::Identity& user, const std::vector<std::string_view>& used, Environment& e);
 
-}  // namespace espy::cli
+}  // namespace espy::run

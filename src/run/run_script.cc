@@ -1,6 +1,6 @@
 // Runs the stages of a script in order: read, parse, check, compile, load, run. --dump prints their results, --time
 // their durations.
-#include "cli/run_script.h"
+#include "run/run_script.h"
 
 #include <fcntl.h>
 #include <fmt/format.h>
@@ -25,19 +25,18 @@
 #include "bpf/disassemble.h"
 #include "check/check.h"
 #include "check/check_passes.h"
-#include "cli/environment.h"
-#include "cli/live_views.h"
-#include "cli/tool_options.h"
 #include "compile/compile.h"
 #include "ir/ir.h"
 #include "ir/ir_text.h"
+#include "run/environment.h"
+#include "run/live_views.h"
 #include "runtime/child.h"
 #include "runtime/session.h"
 #include "syntax/format_script.h"
 #include "syntax/lexer.h"
 #include "syntax/parser.h"
 
-namespace espy::cli {
+namespace espy::run {
 
 namespace {
 
@@ -72,11 +71,11 @@ class StageClock {
   std::chrono::steady_clock::time_point last_;
 };
 
-bool wants(const Options& options, std::string_view stage) {
+bool wants(const RunOptions& options, std::string_view stage) {
   return std::ranges::find(options.dump, stage) != options.dump.end();
 }
 
-void dump(const Options& options, std::string_view stage, const std::function<std::string()>& text) {
+void dump(const RunOptions& options, std::string_view stage, const std::function<std::string()>& text) {
   if (!wants(options, stage)) return;
   const std::string shown = stage == "script" ? text() : printable(text());  // programs name what is in other stages
   std::fputs(fmt::format("--- {}\n{}\n", stage, shown).c_str(), stdout);
@@ -216,7 +215,7 @@ runtime::TerminalText terminal_of(const output::SinkRow& format, const output::W
   return out;
 }
 
-Result<Output> open_output(const Options& options, const check::Checked& checked, bool is_built) {
+Result<Output> open_output(const RunOptions& options, const check::Checked& checked, bool is_built) {
   Output out;
   int fd = STDOUT_FILENO;
   const output::SinkRow& format = *output::find_sink(options.format);
@@ -238,7 +237,7 @@ Result<Output> open_output(const Options& options, const check::Checked& checked
   return out;
 }
 
-Result<std::optional<runtime::Child>> start_child(const Options& options, const runtime::Identity* user,
+Result<std::optional<runtime::Child>> start_child(const RunOptions& options, const runtime::Identity* user,
                                                   spec::Config& config) {
   if (!options.child_command) return std::nullopt;
   runtime::Child child = TRY(runtime::Child::start(*options.child_command, user));
@@ -249,7 +248,8 @@ Result<std::optional<runtime::Child>> start_child(const Options& options, const 
 }
 
 // What --time and --dump show of a compilation.
-void show_stage(const compile::StageResult& result, const Environment& e, const Options& options, StageClock& clock) {
+void show_stage(const compile::StageResult& result, const Environment& e, const RunOptions& options,
+                StageClock& clock) {
   switch (result.stage) {
     case compile::Stage::kLower:
       clock.lap("lower");
@@ -269,7 +269,7 @@ void show_stage(const compile::StageResult& result, const Environment& e, const 
   }
 }
 
-Status load(const program::Program& program, Environment& e, const Options& options) {
+Status load(const program::Program& program, Environment& e, const RunOptions& options) {
   e.machine->keep_verifier_log(wants(options, "verifier"));
   const Status loaded = e.machine->load(program, e.types, e.sources);
   dump(options, "verifier", [&] { return e.machine->verifier_log(); });
@@ -321,7 +321,7 @@ symbols::CachePolicy cache_policy(const spec::Config& config) {
 // Compiles the script and loads the program, unless only dumps are wanted. nullopt, after a report, if the program does
 // not fit the kernel's limits, or if the verifier refused it.
 Result<std::optional<program::Program>> compile_and_load(const check::Checked& checked, Environment& e,
-                                                         const Options& options, StageClock& clock) {
+                                                         const RunOptions& options, StageClock& clock) {
   compile::Options compile_options;
   compile_options.after_pass = e.after_pass;
   compile_options.observer = [&](const compile::StageResult& result) { show_stage(result, e, options, clock); };
@@ -348,7 +348,7 @@ Result<std::optional<program::Program>> compile_and_load(const check::Checked& c
 }
 
 // `child`: the process of -c; null without.
-runtime::SessionOptions session_options_of(const Options& options, const check::Checked& checked,
+runtime::SessionOptions session_options_of(const RunOptions& options, const check::Checked& checked,
                                            runtime::Child* child) {
   runtime::SessionOptions out = options.session;
   out.shows_loss_report = options.verbose || (options.session.is_strict && options.format == "json");
@@ -368,7 +368,7 @@ void warn_if_failed(const Status& done) {
 }
 
 // A script that was checked when its tool was built.
-int refuse_tool(const Options& options, const source::Diagnostics& diagnostics) {
+int refuse_tool(const RunOptions& options, const source::Diagnostics& diagnostics) {
   utsname kernel = {};
   const auto is_about_arguments = [](const source::Diagnostic& each) { return each.id == "bad-option"; };
   if (std::ranges::any_of(diagnostics.all(), is_about_arguments)) return EXIT_FAILURE;
@@ -399,7 +399,7 @@ Status refuse_iterators_of_group(const check::Checked& checked) {
 }
 
 // The tree of a script that is text.
-syntax::Ast parse(source::SourceId script, check::CheckRequest& request, const Options& options) {
+syntax::Ast parse(source::SourceId script, check::CheckRequest& request, const RunOptions& options) {
   syntax::Ast out = parse_script(script, request);
   dump(options, "script", [&] { return request.sources[script].text; });
   dump(options, "tokens", [&] { return dump_tokens(request.sources, script); });
@@ -408,7 +408,7 @@ syntax::Ast parse(source::SourceId script, check::CheckRequest& request, const O
 
 // The tree of a script that was built, whose probes must outlive the request, with what the headers of --include
 // define.
-syntax::Ast take(BuiltScript& script, check::CheckRequest& request, const Options& options) {
+syntax::Ast take(BuiltScript& script, check::CheckRequest& request, const RunOptions& options) {
   request.bound = script.probes;
   syntax::Prelude prelude = check::read_headers(script.ast, request);
   script.ast.c_definitions = std::move(prelude.definitions);
@@ -417,7 +417,8 @@ syntax::Ast take(BuiltScript& script, check::CheckRequest& request, const Option
 }
 
 // `built`: the script to run; if null, the script that the options name.
-Result<int> compile_and_run(const Options& options, Environment* e, const PrepareSession& prepare, BuiltScript* built) {
+Result<int> compile_and_run(const RunOptions& options, Environment* e, const PrepareSession& prepare,
+                            BuiltScript* built) {
   StageClock clock(options.time_stages, options.started_at);
   clock.lap("start");
   const source::SourceId script = built == nullptr ? TRY(read_script(options, e->sources)) : source::SourceId();
@@ -494,11 +495,11 @@ Result<int> compile_and_run(const Options& options, Environment* e, const Prepar
 
 }  // namespace
 
-bool ends_before_load(const Options& options) { return !options.dump.empty() && !wants(options, "verifier"); }
+bool ends_before_load(const RunOptions& options) { return !options.dump.empty() && !wants(options, "verifier"); }
 
 namespace {
 
-int run(const Options& options, Environment& environment, const PrepareSession& prepare, BuiltScript* built) {
+int run(const RunOptions& options, Environment& environment, const PrepareSession& prepare, BuiltScript* built) {
   const auto status = compile_and_run(options, &environment, prepare, built);
   if (status) return *status;
   if (status.error().code == EPIPE) ::raise(SIGPIPE);  // the reader has gone: ends silently, as other programs do
@@ -507,50 +508,28 @@ int run(const Options& options, Environment& environment, const PrepareSession& 
 
 }  // namespace
 
-int run_script(const Options& options, Environment& environment, const PrepareSession& prepare) {
+int run_script(const RunOptions& options, Environment& environment, const PrepareSession& prepare) {
   return run(options, environment, prepare, nullptr);
 }
 
-int run_script(BuiltScript script, const Options& options, Environment& environment, const PrepareSession& prepare) {
+int run_script(BuiltScript script, const RunOptions& options, Environment& environment, const PrepareSession& prepare) {
   return run(options, environment, prepare, &script);
 }
 
-std::vector<spec::BoundProbe> bind_probes(Environment& environment, const spec::Config& config,
-                                          const spec::Provider& provider, const std::vector<std::string>& parts,
-                                          bool has_types, source::Diagnostics& diagnostics, bool uses_locals) {
-  const syntax::AttachPoint point;
-  spec::BindRequest request{.point = point,
-                            .parts = parts,
-                            .kernel = *environment.kernel,
-                            .types = environment.types,
-                            .symbols = &environment.symbols,
-                            .config = config,
-                            .diagnostics = diagnostics,
-                            .missing = diagnostics,
-                            .uses_args = has_types,
-                            .uses_context = true,
-                            .uses_locals = uses_locals,
-                            .uses_retval = has_types,
-                            .provider = &provider};
-  return provider.bind(request);
+std::string help_row(std::string_view name, std::string_view doc) {
+  constexpr size_t kColumn = 26;
+  const std::string left = fmt::format("  {:<{}}", name, kColumn);
+  return name.size() < kColumn ? fmt::format("{}{}\n", left, doc)
+                               : fmt::format("{}\n{:{}}{}\n", left, "", 2 + kColumn, doc);
 }
 
-bool is_about_returns(const source::Diagnostic& diagnostic) {
-  return diagnostic.id == "returns-not-seen" || diagnostic.id == "stops-exceptions";
-}
-
-spec::ProbeContext context_of(Environment& environment, const spec::Provider& provider, const spec::BoundProbe& bound,
-                              bool has_types, bool uses_locals) {
-  spec::ContextRequest request{.probes = std::span(&bound.probe, 1),
-                               .share = bound.share,
-                               .kernel = *environment.kernel,
-                               .types = environment.types,
-                               .uses_args = has_types,
-                               .symbols = &environment.symbols,
-                               .uses_locals = uses_locals,
-                               .uses_retval = has_types,
-                               .provider = &provider};
-  return provider.context(request);
+std::string script_option_lines(const std::vector<check::ScriptOption>& options) {
+  std::string out;
+  for (const check::ScriptOption& option : options) {
+    const std::string left = fmt::format("--{}{}", option.name, option.is_switch() ? "" : "=VALUE");
+    out += help_row(left, fmt::format("{}{}(default: {})", option.doc, option.doc.empty() ? "" : " ", option.initial));
+  }
+  return out;
 }
 
 std::string dump_tokens(const source::Sources& sources, source::SourceId script) {
@@ -621,4 +600,4 @@ Status give_up_rights(const runtime::Identity& user, const std::vector<std::stri
   return {};
 }
 
-}  // namespace espy::cli
+}  // namespace espy::run

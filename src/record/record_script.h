@@ -8,12 +8,12 @@
 #include <string_view>
 #include <vector>
 
-#include "cli/check_script.h"
-#include "cli/environment.h"
-#include "cli/run_script.h"
+#include "record/script_reads.h"
 #include "recording/recording.h"
+#include "run/environment.h"
+#include "run/run_script.h"
 
-namespace espy::cli {
+namespace espy::record {
 
 constexpr uint32_t kMaxRecordDepth = 4;
 constexpr uint32_t kMaxParents = 8;
@@ -29,7 +29,7 @@ struct RecordWishes {
 struct RecordScript {
   // Each action emits one printf(), whose format begins with kRecordMark and the index of a layout. Its values are
   // those of kEventFields, the ids and names of parents, then those of the fields of the layout that have values.
-  BuiltScript script;
+  run::BuiltScript script;
   std::vector<recording::Type> types;
   std::vector<recording::Layout> layouts;
   std::vector<recording::Probe> probes;
@@ -44,6 +44,6 @@ constexpr size_t kEventFields = 9;
 
 // `targets`: attach points, which may have wildcards. The sources of `environment` get them.
 Result<RecordScript> write_record_script(std::span<const std::string> targets, const RecordWishes& wishes,
-                                         Environment& environment);
+                                         run::Environment& environment);
 
-}  // namespace espy::cli
+}  // namespace espy::record

@@ -6,16 +6,15 @@
 #include <string>
 #include <vector>
 
-#include "cli/environment.h"
-#include "cli/options.h"
-#include "cli/run_script.h"
-#include "cli/trace_target.h"
+#include "run/environment.h"
+#include "run/run_script.h"
 #include "source/diagnostic.h"
+#include "trace/trace_target.h"
 
-namespace espy::cli {
+namespace espy::trace {
 
 // How calls are shown.
-struct TraceOptions : CommandOptions {
+struct TraceOptions {
   bool is_graph = false;
   bool is_ordered = false;  // only calls within each other, in the order of the targets
   uint64_t depth = 0;       // 0: any
@@ -35,7 +34,7 @@ struct TraceScript {
     std::vector<source::SourceId> typed;  // the target; of the root, the conditions of TraceOptions::when, too
     std::vector<std::string> arguments;
   };
-  BuiltScript script;
+  run::BuiltScript script;
   std::vector<Part> parts;
   std::vector<std::string> left_out = {};  // sentences: arguments that are not shown
 };
@@ -43,7 +42,7 @@ struct TraceScript {
 // The sources of `environment` get what the user typed, which the spans of the tree are in, and its diagnostics what is
 // wrong with the syntax of that.
 Result<TraceScript> write_trace_script(std::span<const std::string> targets, const TraceOptions& options,
-                                       Environment& environment);
+                                       run::Environment& environment);
 
 // ---- Errors in the script of `espy trace`.
 
@@ -51,4 +50,4 @@ Result<TraceScript> write_trace_script(std::span<const std::string> targets, con
 // there are.
 source::Diagnostic at_target(source::Diagnostic diagnostic, const TraceScript& script, const source::Sources& sources);
 
-}  // namespace espy::cli
+}  // namespace espy::trace

@@ -1,4 +1,4 @@
-#include "cli/replay_host.h"
+#include "run/replay_host.h"
 
 #include <fmt/format.h>
 #include <time.h>
@@ -17,7 +17,7 @@
 #include "runtime/resolver.h"
 #include "simulator/simulator.h"
 
-namespace espy::cli {
+namespace espy::run {
 
 namespace {
 
@@ -63,7 +63,7 @@ output::RecordingGaps gaps_of(const recording::Reader& reader, bool is_at_end) {
   return gaps;
 }
 
-Status check_replay_options(const Options& options) {
+Status check_replay_options(const RunOptions& options) {
   const bool has_group = !options.cgroup.empty() || !options.container.empty();
   if (options.config.pid || options.child_command || options.config.follows || has_group || !options.user.empty())
     return fail("-i takes its events from a file: -p, -c, --follow, --cgroup and --user have no meaning there", 0,
@@ -72,7 +72,7 @@ Status check_replay_options(const Options& options) {
   return {};
 }
 
-Result<std::unique_ptr<Environment>> open(Replay& replay, const Options& options) {
+Result<std::unique_ptr<Environment>> open(Replay& replay, const RunOptions& options) {
   replay.reader = TRY(recording::Reader::open(options.recordings));
   const recording::Description& description = replay.reader->description();
   const uint64_t begin_ns = description.started_ns;
@@ -96,7 +96,7 @@ Result<std::unique_ptr<Environment>> open(Replay& replay, const Options& options
 }
 
 // The error of the player, with its place in the script.
-Status explain(const Replay& replay, const Environment& environment, const Options& options, Status done) {
+Status explain(const Replay& replay, const Environment& environment, const RunOptions& options, Status done) {
   if (done || !replay.player->missing()) return done;
   const replay::Missing& missing = *replay.player->missing();
   source::Diagnostics diagnostics;
@@ -105,7 +105,7 @@ Status explain(const Replay& replay, const Environment& environment, const Optio
   return fail("the script needs more than was recorded");
 }
 
-Result<bool> play(Replay& replay, const Environment& environment, const Options& options) {
+Result<bool> play(Replay& replay, const Environment& environment, const RunOptions& options) {
   auto more = replay.player->next();
   replay.is_at_end = more && !*more;
   TRY_STATUS(explain(replay, environment, options, more ? Status() : tl::unexpected(more.error())));
@@ -118,10 +118,10 @@ Host replay_host() { return following_host({}); }
 
 Host following_host(const Following& following) {
   const auto replay = std::make_shared<Replay>();
-  const auto shown = std::make_shared<Options>();
+  const auto shown = std::make_shared<RunOptions>();
   Host host;
   host.check_can_run = check_replay_options;
-  host.open = [replay, shown, following](const Options& options) {
+  host.open = [replay, shown, following](const RunOptions& options) {
     *shown = options;
     auto environment = open(*replay, options);
     if (environment && following.wait) replay->reader->follow(following.wait);
@@ -188,4 +188,4 @@ Status show_recording(const std::vector<std::string>& paths) {
   return {};
 }
 
-}  // namespace espy::cli
+}  // namespace espy::run

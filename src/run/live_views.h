@@ -4,26 +4,26 @@
 #include <memory>
 
 #include "check/checked.h"
-#include "cli/environment.h"
-#include "cli/options.h"
 #include "program/program.h"
+#include "run/environment.h"
+#include "run/run_options.h"
 #include "serve/live_server.h"
 #include "watch/watch.h"
 
-namespace espy::cli {
+namespace espy::run {
 
 // ---- --watch: what shows the maps of a run while it goes on.
 
 // Null without --watch. `sink` takes the output of the run; it and `program` must outlive the watch.
-Result<std::unique_ptr<watch::Watch>> open_watch(const Options& options, const check::Checked& checked,
+Result<std::unique_ptr<watch::Watch>> open_watch(const RunOptions& options, const check::Checked& checked,
                                                  const program::Program& program, output::Sink& sink);
 
 // ---- --listen: the server that shows a run while it goes on.
 
 // Starts to listen, and says on stderr where. Null without --listen. `sink` takes the output of the run; the arguments,
 // but `options` and `checked`, must outlive the server.
-Result<std::unique_ptr<serve::LiveServer>> open_live_server(const Options& options, const check::Checked& checked,
+Result<std::unique_ptr<serve::LiveServer>> open_live_server(const RunOptions& options, const check::Checked& checked,
                                                             const program::Program& program,
                                                             const Environment& environment, output::Sink& sink);
 
-}  // namespace espy::cli
+}  // namespace espy::run

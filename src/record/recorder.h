@@ -13,12 +13,12 @@
 #include <utility>
 #include <vector>
 
-#include "cli/command.h"
-#include "cli/record_script.h"
+#include "record/record_script.h"
 #include "recording/writer.h"
+#include "run/host.h"
 #include "runtime/event_dispatcher.h"
 
-namespace espy::cli {
+namespace espy::record {
 
 // ---- Recorder: the records of the script of write_record_script(), as events of a recording.
 
@@ -129,14 +129,14 @@ struct RecordPlan {
 };
 
 // Returns the options of a run of the script, which prints nothing: messages go to standard error.
-Options options_of_recorder(const Options& options);
+run::RunOptions options_of_recorder(const run::RunOptions& options);
 
 // Says on standard error what of the events the recording will not have.
 void show_warnings(const RecordScript& script);
 
 // Runs the script until it ends, and shows a summary. Returns the exit status; has printed all errors.
-int run_recorder(const Options& options, const Host& host, Environment& environment, const RecordWishes& wishes,
-                 RecordScript script, const RecordPlan& plan);
+int run_recorder(const run::RunOptions& options, const run::Host& host, run::Environment& environment,
+                 const RecordWishes& wishes, RecordScript script, const RecordPlan& plan);
 
 // ---- --record: a run that shows what its script prints, and records what the script reads.
 //
@@ -145,6 +145,6 @@ int run_recorder(const Options& options, const Host& host, Environment& environm
 // included, and a traced process pays for the recording alone.
 
 // Requires options.record_file. Returns the exit status; has printed all errors.
-int run_recorded(const Options& options, const Host& host);
+int run_recorded(const run::RunOptions& options, const run::Host& host);
 
-}  // namespace espy::cli
+}  // namespace espy::record

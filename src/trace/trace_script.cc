@@ -1,6 +1,6 @@
 // Each argument of a probe becomes a variable, so that `skb->len` of a target is `$skb->len` in the script. What the
 // user typed is parsed, an expression at a time; names of files are only compared with it.
-#include "cli/trace_script.h"
+#include "trace/trace_script.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -12,12 +12,11 @@
 
 #include "base/strings.h"
 #include "check/walk.h"
-#include "cli/trace_target.h"
 #include "symbols/demangle.h"
 #include "syntax/build.h"
 #include "syntax/parser.h"
 
-namespace espy::cli {
+namespace espy::trace {
 
 namespace {
 
@@ -46,7 +45,7 @@ struct TypedValue {
 
 class TraceScriptWriter {
  public:
-  TraceScriptWriter(Environment& environment, const TraceOptions& options) : e_(environment), options_(options) {}
+  TraceScriptWriter(run::Environment& environment, const TraceOptions& options) : e_(environment), options_(options) {}
 
   // `groups`: see find_trace_probes.
   Status add(const TraceTarget& target, const std::vector<TraceProbes>& groups) {
@@ -618,9 +617,9 @@ class TraceScriptWriter {
     return {build_.text(format_of(probes.name))};
   }
 
-  Environment& e_;
+  run::Environment& e_;
   const TraceOptions& options_;
-  BuiltScript script_;
+  run::BuiltScript script_;
   Build build_{script_.ast, {}};                                    // with the place of the current target
   bool counts_calls_ = false;                                       // in progress, by thread
   bool is_pair_ = false;                                            // entry and return of the current target are shown
@@ -648,14 +647,14 @@ Status check_options(const TraceOptions& options) {
 }  // namespace
 
 Result<TraceScript> write_trace_script(std::span<const std::string> targets, const TraceOptions& options,
-                                       Environment& environment) {
+                                       run::Environment& environment) {
   TRY_STATUS(check_options(options));
   TraceScriptWriter writer(environment, options);
   for (const std::string& text : targets) {
     const TraceTarget target = TRY(parse_trace_target(text));
     const bool is_root = &text == targets.data();
     const bool names_return = target.wants_return || !target.results.empty() ||
-                              (is_root && std::ranges::any_of(options.when, espy::cli::names_return));
+                              (is_root && std::ranges::any_of(options.when, trace::names_return));
     TRY_STATUS(writer.add(target, TRY(find_trace_probes(target, names_return, environment))));
   }
   return writer.finish();
@@ -683,4 +682,4 @@ source::Diagnostic at_target(source::Diagnostic diagnostic, const TraceScript& s
   return diagnostic;
 }
 
-}  // namespace espy::cli
+}  // namespace espy::trace

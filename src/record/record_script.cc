@@ -1,6 +1,6 @@
 // What an event of a probe has is the context of its provider: arguments with their types, the result. Each value
 // becomes a field of the layout and a value of a printf(). Probes of equal layouts share an action.
-#include "cli/record_script.h"
+#include "record/record_script.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -13,13 +13,12 @@
 #include <tuple>
 #include <utility>
 
-#include "cli/run_script.h"
-#include "cli/trace_target.h"
 #include "kernel/described_kernel.h"
+#include "run/attach_words.h"
 #include "syntax/build.h"
 #include "syntax/format_script.h"
 
-namespace espy::cli {
+namespace espy::record {
 
 namespace {
 
@@ -53,7 +52,7 @@ struct Group {
 class FieldWriter {
  public:
   // `reads`: what to record of the probe; null: everything. `build` adds to the script.
-  FieldWriter(Environment& environment, kernel::TypeDescriber& describer, const RecordWishes& wishes,
+  FieldWriter(run::Environment& environment, kernel::TypeDescriber& describer, const RecordWishes& wishes,
               const ProbeReads* reads, const Build& build, Group& out)
       : e_(environment), describer_(describer), wishes_(wishes), reads_(reads), build_(build), out_(out) {}
 
@@ -248,7 +247,7 @@ class FieldWriter {
     }
   }
 
-  Environment& e_;
+  run::Environment& e_;
   kernel::TypeDescriber& describer_;
   const RecordWishes& wishes_;
   const ProbeReads* reads_;
@@ -259,7 +258,7 @@ class FieldWriter {
 
 class RecordScriptWriter {
  public:
-  RecordScriptWriter(Environment& environment, const RecordWishes& wishes)
+  RecordScriptWriter(run::Environment& environment, const RecordWishes& wishes)
       : e_(environment), wishes_(wishes), describer_(environment.types, *environment.kernel) {}
 
   // `at`: where the user has typed it. `is_of_script`: it is an attach point of a script of --for.
@@ -280,7 +279,7 @@ class RecordScriptWriter {
         may_lack ? bind(*provider, names, false, false, ignored) : std::vector<spec::BoundProbe>();
     if (bound.empty() && all.empty()) return nothing_there(target, diagnostics);
     for (const source::Diagnostic& each : ignored.all())
-      if (is_about_returns(each)) warnings_.push_back(fmt::format("{} ({})", each.message, each.hint));
+      if (run::is_about_returns(each)) warnings_.push_back(fmt::format("{} ({})", each.message, each.hint));
     const std::string given = fmt::format("{}", fmt::join(names, ":"));
     std::map<Place, const spec::BoundProbe*> plain;
     for (const spec::BoundProbe& each : all) plain.emplace(place_of(each), &each);
@@ -349,7 +348,7 @@ class RecordScriptWriter {
 
   std::vector<spec::BoundProbe> bind(const spec::Provider& provider, const std::vector<std::string>& parts,
                                      bool has_types, bool has_locals, source::Diagnostics& diagnostics) {
-    return bind_probes(e_, e_.config, provider, parts, has_types, diagnostics, has_locals);
+    return run::bind_probes(e_, e_.config, provider, parts, has_types, diagnostics, has_locals);
   }
 
   // A wildcard of a script stands for the probes that it has live.
@@ -399,7 +398,7 @@ class RecordScriptWriter {
       if (rest.ends_with(behind))
         return {probe.target, std::string(rest.substr(0, rest.size() - behind.size())), probe.function};
     }
-    const std::vector<std::string> parts = split_attach_point(probe.name);
+    const std::vector<std::string> parts = run::split_attach_point(probe.name);
     return {parts.begin() + 1, parts.end()};
   }
 
@@ -412,7 +411,7 @@ class RecordScriptWriter {
   // The index of the group whose layout and values the probe has.
   size_t group_of(const spec::Provider& provider, const spec::BoundProbe& bound, bool has_types,
                   const ProbeReads* reads) {
-    const spec::ProbeContext context = context_of(e_, provider, bound, has_types, has_types && reads_locals());
+    const spec::ProbeContext context = run::context_of(e_, provider, bound, has_types, has_types && reads_locals());
     Group group;
     group.layout.points_to_user_space = context.pointers == types::AddressSpace::kUser;
     group.layout.has_kernel_names = true;
@@ -492,13 +491,13 @@ class RecordScriptWriter {
       return fail(first.message, 0, first.hint);
     }
     return fail(fmt::format("no probe matches `{}`", target), 0,
-                can_read_tracefs() ? "espy -l lists probes" : "tracefs cannot be read");
+                run::can_read_tracefs() ? "espy -l lists probes" : "tracefs cannot be read");
   }
 
-  Environment& e_;
+  run::Environment& e_;
   const RecordWishes& wishes_;
   kernel::TypeDescriber describer_;
-  BuiltScript script_;
+  run::BuiltScript script_;
   Build build_{script_.ast, {}};  // with the place of the current target
   std::vector<Group> groups_;
   // By provider, share, the probe if a script reads it, and whether its types are known.
@@ -517,16 +516,16 @@ class RecordScriptWriter {
 }  // namespace
 
 Result<RecordScript> write_record_script(std::span<const std::string> targets, const RecordWishes& wishes,
-                                         Environment& environment) {
+                                         run::Environment& environment) {
   RecordScriptWriter writer(environment, wishes);
   if (wishes.reads)
     for (const ScriptReads::Target& target : wishes.reads->targets)
       TRY_STATUS(writer.add(target.parts, target.span, true));
   for (const std::string& target : targets) {
     const source::Span typed{environment.sources.add("probe", target), 0, static_cast<uint32_t>(target.size())};
-    TRY_STATUS(writer.add(split_attach_point(target), typed, false));
+    TRY_STATUS(writer.add(run::split_attach_point(target), typed, false));
   }
   return writer.finish();
 }
 
-}  // namespace espy::cli
+}  // namespace espy::record

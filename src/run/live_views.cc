@@ -1,4 +1,4 @@
-#include "cli/live_views.h"
+#include "run/live_views.h"
 
 #include <fmt/format.h>
 #include <unistd.h>
@@ -8,12 +8,12 @@
 
 #include "base/strings.h"
 #include "check/check.h"
-#include "cli/environment.h"
+#include "run/environment.h"
 #include "runtime/record_decoder.h"
 
-namespace espy::cli {
+namespace espy::run {
 
-Result<std::unique_ptr<watch::Watch>> open_watch(const Options& options, const check::Checked& checked,
+Result<std::unique_ptr<watch::Watch>> open_watch(const RunOptions& options, const check::Checked& checked,
                                                  const program::Program& program, output::Sink& sink) {
   if (options.watch_interval_ns == 0) return nullptr;
   if (!options.recordings.empty() || checked.config.runs_tests || checked.config.runs_benchmarks)
@@ -33,7 +33,7 @@ constexpr int64_t kMaxMetricSamples = 10'000;  // by default
 
 }  // namespace
 
-Result<std::unique_ptr<serve::LiveServer>> open_live_server(const Options& options, const check::Checked& checked,
+Result<std::unique_ptr<serve::LiveServer>> open_live_server(const RunOptions& options, const check::Checked& checked,
                                                             const program::Program& program,
                                                             const Environment& environment, output::Sink& sink) {
   if (!options.listen) return nullptr;
@@ -53,4 +53,4 @@ Result<std::unique_ptr<serve::LiveServer>> open_live_server(const Options& optio
   return server;
 }
 
-}  // namespace espy::cli
+}  // namespace espy::run

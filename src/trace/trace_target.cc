@@ -1,4 +1,4 @@
-#include "cli/trace_target.h"
+#include "trace/trace_target.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -10,54 +10,15 @@
 #include <utility>
 
 #include "base/strings.h"
-#include "cli/run_script.h"
 #include "probes/probe_support.h"
+#include "run/attach_words.h"
 #include "symbols/debug_info.h"
 #include "symbols/demangle.h"
 #include "syntax/build.h"
 #include "syntax/format_script.h"
 #include "syntax/lexer.h"
 
-namespace espy::cli {
-
-size_t find_unquoted(std::string_view text, char wanted, size_t from) {
-  bool is_quoted = false;
-  for (size_t i = from; i < text.size(); ++i) {
-    if (is_quoted && text[i] == '\\') {
-      ++i;
-    } else if (text[i] == '"') {
-      is_quoted = !is_quoted;
-    } else if (!is_quoted && text[i] == wanted) {
-      return i;
-    }
-  }
-  return std::string_view::npos;
-}
-
-std::vector<std::string> split_unquoted(std::string_view text, char separator) {
-  std::vector<std::string> out;
-  size_t begin = 0;
-  for (size_t at = find_unquoted(text, separator); at != text.npos; at = find_unquoted(text, separator, begin)) {
-    out.emplace_back(text.substr(begin, at - begin));
-    begin = at + 1;
-  }
-  out.emplace_back(text.substr(begin));
-  return out;
-}
-
-std::vector<std::string> split_attach_point(std::string_view text) {
-  std::vector<std::string> out = split_unquoted(text, ':');
-  for (std::string& part : out) {
-    std::string plain;
-    for (size_t i = 0; i < part.size(); ++i) {
-      if (part[i] == '"') continue;
-      if (part[i] == '\\' && i + 1 < part.size() && part[i + 1] == '"') ++i;
-      plain += part[i];
-    }
-    part = std::move(plain);
-  }
-  return out;
-}
+namespace espy::trace {
 
 namespace {
 
@@ -135,7 +96,7 @@ std::vector<std::string> split_trace_targets(std::string_view text) {
 Result<TraceTarget> parse_trace_target(const std::string& text) {
   TraceTarget out;
   out.text = text;
-  const size_t open = find_unquoted(text, '(');
+  const size_t open = run::find_unquoted(text, '(');
   out.place = trim(text.substr(0, open));
   if (out.place.empty()) return fail(fmt::format("`{}` names nothing to trace", text));
   if (open == std::string::npos) return out;
@@ -183,13 +144,13 @@ namespace {
 
 class Finder {
  public:
-  Finder(bool names_return, Environment& environment)
+  Finder(bool names_return, run::Environment& environment)
       : names_return_(names_return), e_(environment), config_(environment.config) {
     config_.cpp_demangle = false;  // functions are shown without their parameters, which the symbol tells apart
   }
 
   Result<std::vector<TraceProbes>> find(const TraceTarget& target) {
-    const std::vector<std::string> parts = split_attach_point(target.place);
+    const std::vector<std::string> parts = run::split_attach_point(target.place);
     if (const spec::Provider* provider = e_.registry.find_provider(parts[0]); provider && parts.size() > 1)
       return from_provider(*provider, {parts.begin() + 1, parts.end()});
     if (parts.size() == 1) return kernel_function(parts[0], "");
@@ -335,7 +296,7 @@ class Finder {
     source::Diagnostics ignored;
     source::Diagnostics of_returns;
     const auto bind_all = [&](const spec::Provider& row, bool has_types) {
-      return bind_probes(e_, e_.config, row, parts, has_types, &row == &provider ? ignored : of_returns);
+      return run::bind_probes(e_, e_.config, row, parts, has_types, &row == &provider ? ignored : of_returns);
     };
     const spec::Provider& returns = *provider.return_provider;
     std::map<Function, spec::BoundProbe> entries;  // those with debug information that have arguments
@@ -365,7 +326,7 @@ class Finder {
       for (const spec::BoundProbe& each : leave) append(group.leave, each, each);
     }
     for (const source::Diagnostic& each : of_returns.all())
-      if (is_about_returns(each) && (names_return_ || each.id != "stops-exceptions")) e_.diagnostics.add(each);
+      if (run::is_about_returns(each) && (names_return_ || each.id != "stops-exceptions")) e_.diagnostics.add(each);
     std::vector<TraceProbes> out;
     for (auto& [key, group] : groups) out.push_back(std::move(group));
     return out;
@@ -411,11 +372,11 @@ class Finder {
 
   std::vector<spec::BoundProbe> bind(const spec::Provider& provider, const std::vector<std::string>& parts,
                                      bool has_types, source::Diagnostics& diagnostics) {
-    return bind_probes(e_, config_, provider, parts, has_types, diagnostics);
+    return run::bind_probes(e_, config_, provider, parts, has_types, diagnostics);
   }
 
   spec::ProbeContext context_of(const spec::Provider& provider, const spec::BoundProbe& bound, bool has_types) {
-    return cli::context_of(e_, provider, bound, has_types);
+    return run::context_of(e_, provider, bound, has_types);
   }
 
   // `retval`; none if probes cannot read the result, or if the function returns nothing, as its debug information
@@ -480,15 +441,15 @@ class Finder {
   }
 
   bool names_return_;
-  Environment& e_;
+  run::Environment& e_;
   spec::Config config_;
 };
 
 }  // namespace
 
 Result<std::vector<TraceProbes>> find_trace_probes(const TraceTarget& target, bool names_return,
-                                                   Environment& environment) {
+                                                   run::Environment& environment) {
   return Finder(names_return, environment).find(target);
 }
 
-}  // namespace espy::cli
+}  // namespace espy::trace

@@ -7,22 +7,11 @@
 #include <vector>
 
 #include "base/result.h"
-#include "cli/environment.h"
+#include "run/environment.h"
 #include "spec/provider.h"
 #include "syntax/ast.h"
 
-namespace espy::cli {
-
-// ---- Attach points as words of the command line: quotes keep colons, commas and parentheses in a part, as in scripts.
-
-// Returns the position of a character outside of quotes; npos if there is none.
-size_t find_unquoted(std::string_view text, char wanted, size_t from = 0);
-
-// Splits at each separator outside of quotes; the quotes remain.
-std::vector<std::string> split_unquoted(std::string_view text, char separator);
-
-// Splits an attach point into its parts, without their quotes.
-std::vector<std::string> split_attach_point(std::string_view text);
+namespace espy::trace {
 
 // ---- The targets of `espy trace`, as they are typed:
 //
@@ -110,6 +99,6 @@ struct TraceProbes {
 // One element, or, for a wildcard in a program, one for each list of arguments that its functions have. The error names
 // what is not found, and the nearest name that is.
 Result<std::vector<TraceProbes>> find_trace_probes(const TraceTarget& target, bool names_return,
-                                                   Environment& environment);
+                                                   run::Environment& environment);
 
-}  // namespace espy::cli
+}  // namespace espy::trace
