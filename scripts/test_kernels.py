@@ -26,7 +26,8 @@ class TestKernels:
     def label(self, kernel):
         return kernel + (ARM64 if self.is_arm64 else "")
 
-    def command(self, kernel, seconds, *command, megabytes=1024):
-        """The command line that runs `command` in the top directory on that kernel, for `seconds` at most."""
+    def command(self, kernel, seconds, *command, megabytes=1024, options=()):
+        """The command line that runs `command` in the top directory on that kernel, for `seconds` at most; `options` are
+        vm-run's."""
         return ["scripts/vm-run", "-k", kernel, "--arch", "arm64" if self.is_arm64 else "amd64", "-m", str(megabytes),
-                "-t", str(seconds), "--", *map(str, command)]
+                "-t", str(seconds), *options, "--", *map(str, command)]

@@ -1,5 +1,5 @@
 # What a name stands for, and how it can be traced.
-# kernels: 6.1
+# kernels: 5.10
 expect '^ssize_t vfs_read\(struct file \*file, char \*buf, size_t count, loff_t \*pos\);$' "$ESPY" info vfs_read
 expect '^    fexit:vmlinux:vfs_read$' "$ESPY" info vfs_read
 expect '^    kretprobe:vfs_read$' "$ESPY" info vfs_read

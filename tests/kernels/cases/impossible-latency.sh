@@ -1,6 +1,6 @@
 # A return whose beginning nobody saw took since the machine was started: a histogram without a filter shows it, printing
 # the parts shows why, and the filter takes it away.
-# kernels: 6.1
+# kernels: 5.10
 reading
 begin='kprobe:vfs_read /comm == "dd" && rand % 2 == 0/ { @start[tid] = nsecs; }'
 end='kretprobe:vfs_read /comm == "dd"'

@@ -1,5 +1,5 @@
 # Without BTF, kprobes have their numbered arguments, tracepoints their fields, and programs theirs.
-# kernels: 6.1
+# kernels: 5.10
 mkdir empty
 mount --bind empty /sys/kernel/btf || skip 'the types of this kernel cannot be hidden'
 trap 'umount /sys/kernel/btf' EXIT

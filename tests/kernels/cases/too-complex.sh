@@ -1,5 +1,5 @@
 # A program that exceeds the limits of the verifier is reported as such, also if its log is longer than its buffer.
-# kernels: 6.1
+# kernels: 5.10
 cat >long.bt <<'END'
 config = { log_size = 8192 }
 begin {
