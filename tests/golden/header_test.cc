@@ -49,6 +49,17 @@ TEST(Header, ProseIsNoKey) {
             "");
 }
 
+TEST(Header, BlockIsTheValueOfItsKey) {
+  const auto lines =
+      read_header("x.bt", "// args:\n//   echo a: b\n//     more\n// expect: c\n//\n//   prose\nbegin { }\n", kKeys);
+  ASSERT_TRUE(lines) << lines.error().message;
+  ASSERT_EQ(lines->size(), 2u);
+  EXPECT_EQ((*lines)[0].value, "echo a: b\n  more");
+  EXPECT_EQ((*lines)[0].line_number, 1u);
+  EXPECT_EQ((*lines)[1].value, "c");
+  EXPECT_EQ(error_of("// A test.\n// args:\n// expect: c\n"), "x.bt:2: `args:` has no value");
+}
+
 TEST(Header, KeyThatMayNotRepeatIsAnError) {
   EXPECT_EQ(error_of("// args: 1\n// args: 2\n"), "x.bt:2: `args:` is given twice, first in line 1");
 }

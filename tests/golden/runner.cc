@@ -4,14 +4,18 @@
 //   golden_runner --simulated         tests/golden and tests/language on the simulator alone
 //   golden_runner PLACE...            files, folders of them, or words: `maps` is each test with it in its path
 //   golden_runner --list [PLACE...]   prints which tests these are
-//   golden_runner --jobs N            how many run at once (default: 1), those with an `alone:` line after the others.
-//                                     Some live tests count calls that other tests make, too.
+//   golden_runner --jobs N            how many run at once (default: as many as there are CPUs), those with an
+//                                     `alone:` line one by one after the others
 //   golden_runner --emulated PLACE... in an emulator: live tests have four times their time limits
 //   golden_runner --bless [PLACE...]  rewrites the expectations of goldens with what comes out now
 //
-// Each golden runs in the simulator, and, where nothing has to be fired, again on this kernel through build/espy.
+// Each golden runs in the simulator, and, if nothing has to be fired, again on this kernel through build/espy.
+//
+// What fails on this kernel beside other tests runs once more, alone, at the end. If it passes then, it counts as
+// passed, and "passed when run alone:" names it.
 #include <fcntl.h>
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <poll.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
@@ -29,6 +33,7 @@
 #include <new>
 #include <string>
 #include <string_view>
+#include <thread>
 #include <vector>
 
 #include "base/files.h"
@@ -98,6 +103,9 @@ std::vector<std::string> find_cases(const std::vector<std::string>& places) {
   return out;
 }
 
+constexpr size_t kShownBytes = 4000;                 // of a test that runs again
+constexpr std::string_view kLiveSuffix = " (live)";  // of a test that runs in the simulator as well
+
 bool is_live(const std::string& path) {
   return path.find("tests/live/") != path.npos || path.find("tests/scripts/") != path.npos;
 }
@@ -125,7 +133,7 @@ void run_test(const std::string& path, const Places& places, bool bless, const S
   }
   if (path.find("tests/language/") != path.npos) {
     show(path, run_script_tests(path, places, false));
-    if (!places.is_simulated) show(path + " (live)", run_script_tests(path, places, true));
+    if (!places.is_simulated) show(path + std::string(kLiveSuffix), run_script_tests(path, places, true));
     return;
   }
   auto c = read_case(path);
@@ -135,7 +143,7 @@ void run_test(const std::string& path, const Places& places, bool bless, const S
   if (bless) {
     if (judgement.verdict == Verdict::kPassed) std::ofstream(path) << write_case(*c);
   } else if (c->runs_live() && !places.is_simulated) {
-    show(path + " (live)", run_live(*c, places));
+    show(path + std::string(kLiveSuffix), run_live(*c, places));
   }
 }
 
@@ -222,6 +230,18 @@ void run_at_once(const std::vector<std::string>& tests, uint32_t jobs, const Pla
   ::munmap(shared, sizeof(*next));
 }
 
+// The tests that failed beside others once more, one by one. `failed` has names as they were shown.
+void run_again(const std::vector<std::string>& failed, const Places& places, const Show& show) {
+  std::vector<std::string> paths, passed;
+  for (const std::string& name : failed) paths.push_back(name.substr(0, name.rfind(kLiveSuffix)));
+  run_at_once(paths, 1, places, [&](const std::string& name, const Judgement& judgement) {
+    if (std::ranges::find(failed, name) == failed.end()) return;  // the simulator's half, which has been shown
+    if (judgement.verdict == Verdict::kPassed) passed.push_back(name);
+    show(name, judgement);
+  });
+  if (!passed.empty()) fmt::print("passed when run alone: {}\n", fmt::join(passed, ", "));
+}
+
 // The shell programs of live tests do not quote $ESPY and $BIN. Symbolic links give a directory whose path has other
 // characters a plain path until the end.
 class PlainPaths {
@@ -252,7 +272,7 @@ class PlainPaths {
 int run(const std::vector<std::string>& arguments) {
   std::signal(SIGHUP, SIG_DFL);  // nohup ignores it, and so would all programs here
   bool bless = false, all = false, is_simulated = false, is_emulated = false, is_list = false;
-  uint32_t jobs = 1;
+  uint32_t jobs = std::max(1U, std::thread::hardware_concurrency());
   std::vector<std::string> paths;
   for (size_t i = 0; i < arguments.size(); ++i) {
     const std::string& argument = arguments[i];
@@ -305,8 +325,16 @@ int run(const std::vector<std::string>& arguments) {
   } else {
     std::vector<std::string> together, alone;
     for (const std::string& path : tests) (is_alone(path) ? alone : together).push_back(path);
-    run_at_once(together, jobs, places, add);
+    jobs = static_cast<uint32_t>(std::min<size_t>(jobs, together.size()));
+    std::vector<std::string> failed;
+    run_at_once(together, jobs, places, [&](const std::string& name, const Judgement& judgement) {
+      const bool is_on_kernel = is_live(name) || name.ends_with(kLiveSuffix);
+      if (jobs <= 1 || !is_on_kernel || judgement.verdict != Verdict::kFailed) return add(name, judgement);
+      fmt::print("{} failed beside others, and will run again:\n{}\n", name, judgement.text.substr(0, kShownBytes));
+      failed.push_back(name);
+    });
     run_at_once(alone, 1, places, add);
+    run_again(failed, places, add);
   }
   fmt::print("{} passed, {} failed, {} skipped\n", totals.passed, totals.failed, totals.skipped);
   return totals.failed == 0 ? 0 : 1;

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cctype>
 #include <optional>
+#include <utility>
 
 #include "base/strings.h"
 
@@ -13,6 +14,7 @@ namespace espy::golden {
 namespace {
 
 constexpr std::string_view kSectionMark = "//--- ";
+constexpr std::string_view kBlockMark = "//   ";
 constexpr size_t kMaxWordsOfKey = 2;
 
 struct KeyLine {
@@ -45,6 +47,12 @@ class Reader {
 
   Status read_line(std::string_view line) {
     ++line_number_;
+    if (is_block_ && line.starts_with(kBlockMark)) {
+      std::string& value = lines_.back().value;
+      value += fmt::format("{}{}", value.empty() ? "" : "\n", line.substr(kBlockMark.size()));
+      return {};
+    }
+    TRY_STATUS(end_block());
     is_in_header_ = is_in_header_ && (line.empty() || line.starts_with("//") || line.starts_with("#!"));
     const std::optional<KeyLine> parsed = parse_key_line(line);
     if (!parsed) return {};
@@ -55,17 +63,27 @@ class Reader {
     return fail_at(path_, line_number_, fmt::format("`{}:` must stand before the script's first line", parsed->key));
   }
 
-  std::vector<HeaderLine> take_lines() { return std::move(lines_); }
+  // After the last line.
+  Result<std::vector<HeaderLine>> take_lines() {
+    TRY_STATUS(end_block());
+    return std::move(lines_);
+  }
 
  private:
   Status add(const HeaderKey& key, const KeyLine& parsed) {
-    if (parsed.value.empty()) return fail_at(path_, line_number_, fmt::format("`{}:` has no value", parsed.key));
     const auto first = std::ranges::find(lines_, parsed.key, &HeaderLine::key);
     if (!key.is_repeatable && first != lines_.end())
       return fail_at(path_, line_number_,
                      fmt::format("`{}:` is given twice, first in line {}", parsed.key, first->line_number));
     lines_.push_back({parsed.key, parsed.value, line_number_});
+    is_block_ = parsed.value.empty();
     return {};
+  }
+
+  Status end_block() {
+    if (!std::exchange(is_block_, false) || !lines_.back().value.empty()) return {};
+    const HeaderLine& line = lines_.back();
+    return fail_at(path_, line.line_number, fmt::format("`{}:` has no value", line.key));
   }
 
   Status require_prose(const KeyLine& parsed) const {
@@ -82,6 +100,7 @@ class Reader {
   std::vector<HeaderLine> lines_;
   uint32_t line_number_ = 0;
   bool is_in_header_ = true;
+  bool is_block_ = false;  // the last of lines_ goes on
 };
 
 }  // namespace

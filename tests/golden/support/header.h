@@ -1,7 +1,12 @@
 // The header of a test file: comments `// KEY: VALUE` before the first line of its script.
 //
 // A comment is a key line if it begins with one or two lower-case words and a colon, or with what looks like a misspelt
-// key ("Expect:"). Other comments are prose. A key line must have a known key and a value.
+// key ("Expect:"). Other comments are prose. A key line must have a known key and a value. If nothing stands behind the
+// colon, the value is the block of lines below, which begin with "//" and three spaces:
+//
+//   // run:
+//   //   $ESPY --version
+//   //   echo done
 #pragma once
 
 #include <cstddef>

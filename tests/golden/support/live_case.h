@@ -1,5 +1,6 @@
 // A live test's file: a script that runs on this kernel, a workload for it, and what its output must be. All commands
-// are for a shell.
+// are for a shell. One of more than 100 characters stands in a block below its key (header.h), where shellcheck sees
+// it.
 //
 //   // workload: dd if=/dev/zero of=/dev/null bs=1 count=1000   once the probes are attached; then espy gets SIGINT
 //   // until: grep -q word "$OUT"    what must succeed before SIGINT; it is repeated for half a minute
@@ -14,11 +15,12 @@
 //   // needs: test -x /bin/bash      if it fails, the test is skipped
 //   // exit: 1                       espy's exit status, if not 0
 //   // peer: numbers differ         for tests/judges/compare; ignored here
-//   // alone: it hides /tmp          why no other test may run beside it
+//   // alone: it measures time       why no other test may run beside it
 //   // seconds: 5                    time limit, if not 30; then all processes of the test are killed
 //
-// $ESPY is the program, $FILE the test, $BIN the directory of the tests' programs, $SCRATCH a directory for this run
-// alone, $OUT and $ERR the files of stdout and stderr, $TIME_FACTOR by how much all time limits are longer than stated.
+// $ESPY is the program, $FILE the test, $BIN/programs the directory of the tests' programs, of which the test has
+// copies of those that it mentions, $SCRATCH a directory for this run alone, $OUT and $ERR the files of stdout and
+// stderr, $TIME_FACTOR by how much all time limits are longer than stated.
 #pragma once
 
 #include <cstdint>

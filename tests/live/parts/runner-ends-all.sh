@@ -1,5 +1,5 @@
 # runner-ends-all.sh: has the runner of tests run one that does not end.
-runner=$BIN/../golden_runner
+runner=$(dirname "$ESPY")/tests/golden_runner
 tests=$(mktemp -d)/tests/live
 mkdir -p "$tests"
 mark=$tests/mark
