@@ -9,7 +9,11 @@
 //   // needs: uprobe_multi                      features of the real kernel that the live run needs
 //
 //   //--- stdout                                then the expected bytes, a comment a line
-//   //--- stderr                                without "Attached N probes"; must be empty if there is no section
+//   //--- diagnostics                           errors and warnings without their texts: "3:11 error [unknown-map]";
+//   then
+//                                             all else on stderr
+//   //--- stderr                                the texts, too: tests/golden/messages has each once
+//                                             Without "Attached N probes". Without either section, it must be empty.
 //   //--- exit 3                                0 if the line is missing
 //   //--- json                                  standard output with -f json
 //   //--- ast, ir, opt, bpf, ...                what -d STAGE prints

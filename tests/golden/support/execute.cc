@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cstdlib>
 #include <memory>
+#include <regex>
 
 #include "base/strings.h"
 #include "cli/command.h"
@@ -98,6 +99,15 @@ std::string without_attached(const std::string& text) {
   return out;
 }
 
+// Whether a line quotes the script, underlines it, or is a hint.
+bool is_below_diagnostic(std::string_view line) {
+  const size_t at = line.find_first_not_of(" 0123456789");
+  return line.starts_with(" ") && at != line.npos && (line[at] == '|' || line.substr(at).starts_with("hint: "));
+}
+
+// The beginning of a diagnostic: "FILE:LINE:COLUMN: error: TEXT [ID]"; also without a place, and notes without an id.
+const std::regex kDiagnostic(R"((?:(.+):(\d+:\d+): )?(error|warning|note): .*?( \[[a-z][a-z0-9-]*\])?)");
+
 // What `-d STAGE` printed, without its heading and the empty lines at the end.
 std::string without_heading(const std::string& text) {
   std::string out = text.substr(std::min(text.find('\n') + 1, text.size()));
@@ -138,9 +148,9 @@ class Judge {
     complain(how_it_ended(main));
     err_ = without_attached(main.err);
     if (bless_) bless_main(main);
-    if (bless_ && err_.empty()) std::erase_if(case_.sections, [](const Section& s) { return s.name == "stderr"; });
+    if (bless_ && err_.empty()) std::erase_if(case_.sections, is_of_stderr);
     for (Section& section : case_.sections) compare(section, main);
-    if (case_.find("stderr") == nullptr && !err_.empty()) complain("on stderr:\n" + err_);
+    if (std::ranges::none_of(case_.sections, is_of_stderr) && !err_.empty()) complain("on stderr:\n" + err_);
     if (case_.find("stdout") == nullptr && case_.find("json") == nullptr && !main.out.empty())
       complain("on stdout:\n" + main.out);
     if (main.status != case_.exit_status && !main.timed_out && main.status < 128)
@@ -149,12 +159,16 @@ class Judge {
   }
 
  private:
+  static bool is_of_stderr(const Section& section) { return section.name == "stderr" || section.name == "diagnostics"; }
+  std::string file() const { return case_.path.substr(case_.path.rfind('/') + 1); }
+
   // A new file gets the sections that its run has something for; a section stays where it is wanted empty.
   void bless_main(const Outcome& main) {
     case_.exit_status = main.status;
     if (case_.find("stdout") == nullptr && case_.find("json") == nullptr && !main.out.empty())
       case_.sections.insert(case_.sections.begin(), {"stdout", ""});
-    if (case_.find("stderr") == nullptr && !err_.empty()) case_.sections.push_back({"stderr", ""});
+    if (std::ranges::none_of(case_.sections, is_of_stderr) && !err_.empty())
+      case_.sections.push_back({case_.path.find("/messages/") == std::string::npos ? "diagnostics" : "stderr", ""});
   }
 
   void compare(Section& section, const Outcome& main) {
@@ -163,6 +177,8 @@ class Judge {
       got.text = main.out;
     } else if (section.name == "stderr") {
       got.text = err_;
+    } else if (section.name == "diagnostics") {
+      got.text = without_texts(err_, file());
     } else {
       got = get_section(case_, places_, section.name);
     }
@@ -181,6 +197,25 @@ class Judge {
 };
 
 }  // namespace
+
+std::string without_texts(std::string_view err, std::string_view file) {
+  std::string out;
+  bool is_below = false;
+  for (const std::string_view line : split(err, '\n')) {
+    std::cmatch found;
+    if (is_below && is_below_diagnostic(line)) continue;
+    is_below = std::regex_match(line.data(), line.data() + line.size(), found, kDiagnostic);
+    if (!is_below) {
+      out += fmt::format("{}\n", line);
+      continue;
+    }
+    if (found[1].matched && found[1].str() != file) out += found[1].str() + ":";
+    if (found[2].matched) out += found[2].str() + " ";
+    out += fmt::format("{}{}\n", found[3].str(), found[4].str());
+  }
+  if (!out.empty()) out.pop_back();
+  return out;
+}
 
 Judgement run_simulated(Case& c, const Places& places, bool bless) { return Judge(c, places, bless).judge(); }
 

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <string>
+#include <string_view>
 
 #include "golden/support/case.h"
 
@@ -21,6 +22,10 @@ struct Places {
   bool is_simulated = false;  // the real kernel is not asked for
   bool is_emulated = false;   // live tests may take longer
 };
+
+// Standard error with "LINE:COLUMN error [ID]" for each diagnostic of the script `file`, and without what it quotes. A
+// diagnostic of another file has its name before the line; other lines stay as they are.
+std::string without_texts(std::string_view err, std::string_view file);
 
 // On the simulator. With `bless`, writes what came out into the case instead of judging.
 Judgement run_simulated(Case& c, const Places& places, bool bless);
