@@ -27,7 +27,7 @@ export SOURCE_DATE_EPOCH=1700000000
 head -c 200000 "$espy" >"$scratch/espy"  # a smaller one is packed faster
 pack() { # DIRECTORY
   mkdir -p "$1"
-  (cd "$root" && cp -r --parents scripts/make-dist scripts/install-tree packaging docs editors fleet tools README.md LICENSE CMakeLists.txt "$1")
+  (cd "$root" && cp -r --parents scripts/make-dist scripts/install-tree cmake packaging docs editors fleet tools README.md LICENSE CMakeLists.txt "$1")
   "$1/scripts/make-dist" --formats $formats "$scratch/espy" "$1/dist" >"$scratch/log" 2>&1 || fail "make-dist: $(<"$scratch/log")"
 }
 pack "$scratch/one"
@@ -42,6 +42,11 @@ other=aarch64
 said=$("$root/scripts/make-dist" --arch $other --formats tarball "$espy" "$scratch/other" 2>&1) && fail 'packs a binary of another CPU'
 [ "$said" = "make-dist: $espy is not a program for $other" ] || fail "of a binary of another CPU: $said"
 
-"$root/scripts/install-tree" "$espy" "$scratch/prefix" && "$root/scripts/install-tree" --remove "$espy" "$scratch/prefix"
+files() { (cd "$1" && find . ! -type d | sort); } # DIRECTORY
+DESTDIR=$scratch/destination cmake --install "$build" --prefix /usr >/dev/null || fail 'cmake --install'
+DESTDIR=$scratch/wrong "$root/scripts/install-tree" "$espy" "$scratch/prefix"
+differ=$(diff <(files "$scratch/destination/usr") <(files "$scratch/prefix")) || fail "cmake --install and install-tree: $differ"
+[ "$(files "$scratch/prefix" | grep -c -e bin/espy -e man8/espy.8 -e tools/opensnoop.bt)" = 3 ] || fail 'files are not installed'
+"$root/scripts/install-tree" --remove "$espy" "$scratch/prefix"
 left=$(find "$scratch/prefix" ! -type d)
 [ -z "$left" ] || fail "left after the removal: $left"
