@@ -5,6 +5,8 @@ for tool in "$(dirname -- "$ESPY")"/../tools/*.bt; do
   case $(basename "$tool" .bt) in
     mdflush | xfsdist) grep -Eq '`(fentry:md_mod|kprobe:xfs_)[a-z_:]*` \[no-such-probe\]' out && continue ;;  # no such module
     bashreadline | sslsnoop) grep -Eq '/bin/bash|libssl' out && continue ;;                                   # no such file
+    dbslower | dbstat | uflow | ugc | uthreads) grep -q 'no probe matches `[a-z]*:\*:' out && continue ;;          # no such process
+    kvmexit) grep -q 'tracepoint:kvm:kvm_exit` \[no-such-probe\]' out && continue ;;                            # no such module
   esac
   echo "$tool:"
   cat out
