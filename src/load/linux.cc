@@ -370,27 +370,6 @@ std::vector<program::BpfInsn> patched(const program::BpfProgram& program, const 
   return code;
 }
 
-// Finds the last "N: (code) ..." line of the log, and the error message: the last line that is not an instruction, a
-// register state, a source line, or a statistic.
-void explain(Refusal& refusal) {
-  for (std::string_view line : split(refusal.log, '\n')) {
-    line = trim(line);
-    if (line.empty()) continue;
-    const size_t colon = line.find(": ");
-    const auto number = colon == std::string_view::npos ? std::nullopt : parse_int(line.substr(0, colon));
-    if (number) {
-      refusal.insn = static_cast<uint32_t>(*number);
-    } else if (!line.starts_with(';') && !line.starts_with("processed ") && !line.starts_with("verification time") &&
-               !line.starts_with("stack depth") && !line.starts_with("from ") && !line.starts_with('R')) {
-      refusal.sentence = line;
-    } else if (line.starts_with('R') && line.find('=') == std::string_view::npos) {
-      refusal.sentence = line;  // "R1 invalid mem access 'scalar'"
-    } else if (line.starts_with('R') && line.find(" !read_ok") != std::string_view::npos) {
-      refusal.sentence = line;
-    }
-  }
-}
-
 // Sets what the program attaches to. Returns the descriptor that `attr` refers to, which must stay open until the
 // program is loaded; none if the target needs no descriptor.
 Result<OwnedFd> set_attach_target(ProgLoadAttr& attr, const program::BpfProgram& program) {
@@ -505,8 +484,7 @@ std::optional<uint32_t> LinuxMachine::find_missing_helper(const program::BpfProg
 }
 
 Status LinuxMachine::refused(ProgramId id, const program::BpfProgram& program, std::string log, int code) {
-  refusal_ = Refusal{id, {}, std::move(log), 0, code};
-  explain(*refusal_);
+  refusal_ = read_refusal(id, std::move(log), code);
   kernel::Feature feature = {};
   if (const auto insn = find_missing_helper(program, feature)) {
     refusal_->insn = *insn;

@@ -20,6 +20,7 @@
 #include "base/result.h"
 #include "kernel/features.h"
 #include "kernel/processes.h"
+#include "load/refusal.h"
 #include "program/program.h"
 #include "recording/recording.h"
 #include "source/source.h"
@@ -28,16 +29,6 @@ namespace espy::load {
 
 using program::MapId;
 using program::ProgramId;
-
-// A program that the kernel's verifier refused. `insn`: the last instruction in `log`.
-struct Refusal {
-  ProgramId program;
-  std::string sentence;  // the error message of the log
-  std::string log;
-  uint32_t insn = 0;
-  int code = 0;                                    // errno
-  std::optional<kernel::Feature> missing_feature;  // of the kernel, which the instruction needs
-};
 
 struct PerfEvent {
   uint32_t type = 0;  // PERF_TYPE_*

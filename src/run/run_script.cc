@@ -26,8 +26,8 @@
 #include "check/check.h"
 #include "check/check_passes.h"
 #include "compile/compile.h"
-#include "ir/ir.h"
 #include "ir/ir_text.h"
+#include "load/refusal.h"
 #include "run/environment.h"
 #include "run/live_views.h"
 #include "runtime/child.h"
@@ -87,56 +87,6 @@ std::string disassemble_all(const program::Program& program) {
   return out;
 }
 
-// The verifier's limits: BPF_COMPLEXITY_LIMIT_INSNS, BPF_COMPLEXITY_LIMIT_JMP_SEQ.
-bool is_beyond_limits(const load::Refusal& refusal) {
-  const std::string_view sentence = refusal.sentence;
-  if (sentence.empty()) return refusal.code == E2BIG;
-  return sentence.find("program is too large") != sentence.npos ||
-         sentence.find("jumps is too complex") != sentence.npos;
-}
-
-// Before Linux 6.3 the kernel gives no reason.
-bool has_too_many_maps(const load::Refusal& refusal, const program::BpfProgram& program) {
-  constexpr size_t kMaxMaps = 64;  // MAX_USED_MAPS
-  if (!refusal.sentence.empty()) return refusal.sentence.find("number of maps per program") != std::string::npos;
-  std::set<program::MapId> maps;
-  for (const program::MapReference& reference : program.map_references) maps.insert(reference.map);
-  return refusal.code == E2BIG && maps.size() > kMaxMaps;
-}
-
-// "unknown func bpf_probe_read_kernel#113", or "program of this type cannot use helper ...". Every kernel that espy
-// runs on has these helpers, but lockdown takes them away.
-bool is_locked_down(std::string_view sentence) {
-  return sentence.find("bpf_probe_read_kernel") != sentence.npos &&
-         (sentence.find("unknown func") != sentence.npos || sentence.find("cannot use helper") != sentence.npos);
-}
-
-// "unknown func bpf_get_socket_cookie#46", or "invalid func unknown#208": the helper that the kernel lacks, for this
-// type of program; "" for other sentences.
-std::string missing_helper(std::string_view sentence) {
-  struct Row {
-    ir::Helper helper;
-    std::string_view name, release;
-  };
-  constexpr Row kRows[] = {
-      {ir::Helper::get_socket_cookie, "get_socket_cookie", "5.12"},
-      {ir::Helper::snprintf, "snprintf", "5.13"},
-      {ir::Helper::task_pt_regs, "task_pt_regs", "5.15"},
-      {ir::Helper::trace_vprintk, "trace_vprintk", "5.16"},
-      {ir::Helper::strncmp, "strncmp", "5.17"},
-      {ir::Helper::ktime_get_tai_ns, "ktime_get_tai_ns", "6.1"},
-  };
-  const size_t hash = sentence.find('#');
-  if (hash == sentence.npos || sentence.find("func ") == sentence.npos) return "";
-  const std::string_view number = sentence.substr(hash + 1);
-  const auto helper = parse_int(number.substr(0, number.find_first_not_of("0123456789")));
-  const auto* row =
-      std::ranges::find_if(kRows, [&](const Row& each) { return helper == static_cast<int64_t>(each.helper); });
-  if (row == std::end(kRows)) return "";
-  return fmt::format("this kernel lacks the helper `{}` (Linux {}) for probes of this type, which this needs",
-                     row->name, row->release);
-}
-
 bool takes_addresses(const syntax::Ast& ast) {
   return std::ranges::any_of(ast.exprs, [](const syntax::Expr& each) {
     const auto* unary = std::get_if<syntax::Unary>(&each.node);
@@ -144,47 +94,15 @@ bool takes_addresses(const syntax::Ast& ast) {
   });
 }
 
-// True for what the verifier says of an access that is, or may be, outside of a variable or of an element of a map.
-bool is_outside(std::string_view sentence) {
-  constexpr std::string_view kReasons[] = {"invalid read from stack",         "invalid write to stack",
-                                           "invalid variable-offset",         "invalid access to map value",
-                                           "pointer arithmetic on map_value", "math between map_value pointer"};
-  return std::ranges::any_of(kReasons, [&](std::string_view each) { return sentence.find(each) != sentence.npos; });
-}
-
-// Reports a refusal by the verifier at its line of the script: as a bug of espy, except for programs that exceed the
-// verifier's limits, for what lockdown forbids, and for pointers of the script that may lead anywhere.
+// Reports a refusal by the verifier at its line of the script.
 void explain_refusal(const load::Refusal& refusal, const program::Program& program, const syntax::Ast& ast,
                      const source::Sources& sources) {
-  // Before Linux 6.4 a log that is too long lacks its end, where the instruction would be: the first line stands for
-  // it.
   const program::BpfProgram& code = program.programs[refusal.program];
-  source::Span span = code.first_span();
-  for (const program::LineInfo& line : code.lines)
-    if (line.insn <= refusal.insn) span = line.span;
   source::Diagnostics diagnostics;
-  if (has_too_many_maps(refusal, code))
-    diagnostics.error("too-many-maps", span, "the kernel lets a program use 64 maps, some of which espy needs itself",
-                      "keep several values in one map, with their name as a part of the key");
-  else if (is_beyond_limits(refusal))
-    compile::report_too_long(diagnostics, span);
-  else if (refusal.missing_feature)
-    diagnostics.error("kernel-lacks", span, kernel::missing_feature(*refusal.missing_feature, "this"));
-  else if (is_locked_down(refusal.sentence))
-    diagnostics.error("lockdown", span,
-                      "the kernel's lockdown (confidentiality) forbids this: it reads memory of the kernel",
-                      "arguments, the memory of processes, stacks, counting and printing work");
-  else if (std::string missing = missing_helper(refusal.sentence); !missing.empty())
-    diagnostics.error("kernel-lacks", span, std::move(missing));
-  else if (takes_addresses(ast) && is_outside(refusal.sentence))
-    diagnostics.error("pointer-outside", span,
-                      "this may be outside of the variable, or of the element of a map, whose address was taken",
-                      "`&` gives a pointer to one value: `*p` and `p->member` work");
+  if (load::reason_of(refusal, code) == load::RefusalReason::kTooLong)
+    compile::report_too_long(diagnostics, load::span_of(refusal, code));
   else
-    diagnostics.error("verifier", span,
-                      "the kernel's verifier refused what espy made of this: " +
-                          (refusal.sentence.empty() ? "it gave no reason" : refusal.sentence),
-                      "this is a bug in espy; --dump=verifier,bpf shows the whole log");
+    load::report_refusal(refusal, code, takes_addresses(ast), diagnostics);
   std::fputs(render(diagnostics, sources).c_str(), stderr);
 }
 
@@ -276,11 +194,14 @@ Status load(const program::Program& program, Environment& e, const RunOptions& o
   return loaded;
 }
 
-// By the verifier, rather than for a lack of rights or resources.
 bool is_refused(const Environment& e) {
-  constexpr int kLacks[] = {EPERM, EMFILE, ENFILE, ENOMEM, EAGAIN, EINTR};
   const auto& refusal = e.machine->refusal();
-  return refusal && std::ranges::find(kLacks, refusal->code) == std::end(kLacks);
+  return refusal && load::is_by_verifier(*refusal);
+}
+
+bool is_too_long(const Environment& e, const program::Program& program) {
+  const load::Refusal& refusal = *e.machine->refusal();
+  return load::reason_of(refusal, program.programs[refusal.program]) == load::RefusalReason::kTooLong;
 }
 
 // `-- --help`, unless the script has an option of that name itself.
@@ -335,7 +256,7 @@ Result<std::optional<program::Program>> compile_and_load(const check::Checked& c
     compiled = compile::compile(checked, e.types, *e.kernel, compile_options);
     loaded = load(compiled.program, e, options);
   };
-  if (!loaded && is_refused(e) && compiled.has_copies && is_beyond_limits(*e.machine->refusal()))
+  if (!loaded && is_refused(e) && compiled.has_copies && is_too_long(e, compiled.program))
     load_with(&compile::Options::loops_for_unroll);
   if (!loaded && is_refused(e) && compiled.has_merged_programs) load_with(&compile::Options::separate_programs);
   if (!loaded && is_refused(e)) {
