@@ -134,8 +134,8 @@ Operand kernel_member(Lowering& lowering, ValueId base, TypeId struct_type,
 }
 
 std::string no_room_for_stacks(Lowering& lowering) {
-  return "there are too many different stacks (raise max_stacks = " + std::to_string(lowering.config().max_stacks) +
-         "); stacks lost";
+  return "there are too many different stacks (raise max_stacks = " +
+         std::to_string(lowering.config().limits.max_stacks) + "); stacks lost";
 }
 
 namespace {
@@ -279,7 +279,7 @@ constexpr uint32_t kSeenProcesses = 4 * 1024;
 }  // namespace
 
 ValueId process_in_proc(Lowering& lowering) {
-  const auto& own = lowering.checked().config.pid_namespace;
+  const auto& own = lowering.checked().config.tracee.pid_namespace;
   if (!own || !own->numbers_proc) return lower::current_process(lowering.ir());
   return lower::own_id(lowering.ir(), lowering.types(), lowering.kernel(), *own, true);
 }

@@ -68,21 +68,22 @@ struct Setting {
 };
 
 constexpr Setting kSettings[] = {
-    {"max_strlen", [](const spec::Config& config) { return config.max_strlen; }},
-    {"max_map_keys", [](const spec::Config& config) { return config.max_map_keys; }},
-    {"max_probes", [](const spec::Config& config) { return config.max_probes; }},
-    {"max_bpf_progs", [](const spec::Config& config) { return config.max_bpf_progs; }},
-    {"max_cat_bytes", [](const spec::Config& config) { return config.max_cat_bytes; }},
-    {"max_system_bytes", [](const spec::Config& config) { return config.max_system_bytes; }},
-    {"max_system_seconds", [](const spec::Config& config) { return config.max_system_seconds; }},
-    {"max_compile_seconds", [](const spec::Config& config) { return config.max_compile_seconds; }},
-    {"on_stack_limit", [](const spec::Config& config) { return config.on_stack_limit; }},
-    {"log_size", [](const spec::Config& config) { return config.log_size; }},
-    {"perf_rb_pages", [](const spec::Config& config) { return config.perf_rb_pages; }},
-    {"cpp_demangle", [](const spec::Config& config) { return uint64_t{config.cpp_demangle}; }, true},
-    {"lazy_symbolication", [](const spec::Config& config) { return uint64_t{config.lazy_symbolication}; }, true},
-    {"print_maps_on_exit", [](const spec::Config& config) { return uint64_t{config.print_maps_on_exit}; }, true},
-    {"show_debug_info", [](const spec::Config& config) { return uint64_t{config.show_debug_info}; }, true},
+    {"max_strlen", [](const spec::Config& config) { return config.limits.max_strlen; }},
+    {"max_map_keys", [](const spec::Config& config) { return config.limits.max_map_keys; }},
+    {"max_probes", [](const spec::Config& config) { return config.limits.max_probes; }},
+    {"max_bpf_progs", [](const spec::Config& config) { return config.limits.max_bpf_progs; }},
+    {"max_cat_bytes", [](const spec::Config& config) { return config.limits.max_cat_bytes; }},
+    {"max_system_bytes", [](const spec::Config& config) { return config.limits.max_system_bytes; }},
+    {"max_system_seconds", [](const spec::Config& config) { return config.limits.max_system_seconds; }},
+    {"max_compile_seconds", [](const spec::Config& config) { return config.limits.max_compile_seconds; }},
+    {"on_stack_limit", [](const spec::Config& config) { return config.ignored.on_stack_limit; }},
+    {"log_size", [](const spec::Config& config) { return config.limits.log_size; }},
+    {"perf_rb_pages", [](const spec::Config& config) { return config.limits.perf_rb_pages; }},
+    {"cpp_demangle", [](const spec::Config& config) { return uint64_t{config.symbols.demangle}; }, true},
+    {"lazy_symbolication", [](const spec::Config& config) { return uint64_t{config.ignored.lazy_symbolication}; },
+     true},
+    {"print_maps_on_exit", [](const spec::Config& config) { return uint64_t{config.print.maps_on_exit}; }, true},
+    {"show_debug_info", [](const spec::Config& config) { return uint64_t{config.symbols.debug_info}; }, true},
 };
 
 struct TextSetting {
@@ -92,7 +93,7 @@ struct TextSetting {
 
 constexpr TextSetting kTextSettings[] = {
     {"license", [](const spec::Config& config) { return config.license; }},
-    {"str_trunc_trailer", [](const spec::Config& config) { return config.str_trunc_trailer; }},
+    {"str_trunc_trailer", [](const spec::Config& config) { return config.print.trunc_trailer; }},
     {"missing_probes",
      [](const spec::Config& config) {
        constexpr const char* kWords[] = {"error", "warn", "ignore"};
@@ -101,7 +102,7 @@ constexpr TextSetting kTextSettings[] = {
     {"stack_mode",
      [](const spec::Config& config) {
        constexpr const char* kWords[] = {"bpftrace", "perf", "raw", "build_id"};
-       return std::string(kWords[static_cast<size_t>(config.stack_mode)]);
+       return std::string(kWords[static_cast<size_t>(config.symbols.stack_mode)]);
      }},
 };
 
@@ -223,7 +224,7 @@ TypeId check_getopt(Checker& checker, const CallSite& call) {
   const auto name = checker.text(call.arguments[0]);
   if (!name) return types.bool_type();
   std::optional<std::string> given;
-  for (const auto& [option, value] : checker.config().named)
+  for (const auto& [option, value] : checker.config().arguments.named)
     if (option == *name) given = value;
   const auto report = [&](const char* expected) {
     checker.error("bad-option", call.span, "`--" + *name + "` takes " + expected + ", not `" + *given + "`");

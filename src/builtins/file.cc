@@ -53,7 +53,7 @@ TypeId check_path(Checker& checker, const CallSite& call) {
     checker.error("wrong-argument", checker.ast()[call.arguments[0]].span,
                   "`path`'s first argument must be a `struct path` or its address, not " +
                       to_string(checker.types(), argument_type));
-  uint64_t capacity = checker.config().max_strlen;
+  uint64_t capacity = checker.config().limits.max_strlen;
   if (call.arguments.size() > 1) {
     const int64_t size = checker.integer(call.arguments[1]).value_or(1);
     if (size < 1 || size > int64_t{kMaxPathBytes})

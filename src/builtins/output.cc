@@ -56,7 +56,7 @@ void handle_warnf(EventRecord& event) {
 
 void handle_cat(EventRecord& event) {
   const std::string path = event.format(0, 0);
-  const uint64_t max_bytes = event.context().config().max_cat_bytes;
+  const uint64_t max_bytes = event.context().config().limits.max_cat_bytes;
   auto text = read_start_of_file(path, max_bytes + 1);
   if (!text) {
     event.context().sink().message("runtime_error", text.error().message, "", 0, 0, 0);
@@ -211,7 +211,7 @@ Operand lower_join(Lowering& lowering, const CallSite& call) {
   ir::Builder& ir = lowering.ir();
   const MemoryRef array = referenced_memory(lowering, call.arguments[0]);
   const TypeId text =
-      lowering.types().string(static_cast<uint32_t>(std::max(lowering.config().max_strlen, kJoinedBytes)), true);
+      lowering.types().string(static_cast<uint32_t>(std::max(lowering.config().limits.max_strlen, kJoinedBytes)), true);
   std::vector<EventArgument> fields = {{}};
   ir::ValueId count = ir.constant(0);
   ir::ValueId is_before_end = ir.constant(1);

@@ -220,7 +220,7 @@ TypeId check_write_user(Checker& checker, const CallSite& call) {
   const auto length = checker.integer(call.arguments[2]);
   const types::Type& source = checker.types()[checker.type(call.arguments[1])];
   uint32_t limit =
-      types::is_by_reference(source) ? source.size_bytes : static_cast<uint32_t>(checker.config().max_strlen);
+      types::is_by_reference(source) ? source.size_bytes : static_cast<uint32_t>(checker.config().limits.max_strlen);
   if (source.kind == Kind::kBuffer) limit = source.count;  // without its header
   if (length && (*length < 1 || *length > limit))
     checker.error("write-length", checker.ast()[call.arguments[2]].span,

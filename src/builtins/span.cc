@@ -37,9 +37,9 @@ program::MapId map_named(Lowering& lowering, program::BpfMap map) {
   return program.maps.add(std::move(map));
 }
 
-uint32_t thread_count(Lowering& lowering) { return static_cast<uint32_t>(lowering.config().span_hold_threads); }
-uint32_t data_bytes(Lowering& lowering) { return static_cast<uint32_t>(lowering.config().span_hold_bytes); }
-bool keeps_before(Lowering& lowering) { return lowering.config().span_before != 0; }
+uint32_t thread_count(Lowering& lowering) { return static_cast<uint32_t>(lowering.config().spans.hold_threads); }
+uint32_t data_bytes(Lowering& lowering) { return static_cast<uint32_t>(lowering.config().spans.hold_bytes); }
+bool keeps_before(Lowering& lowering) { return lowering.config().spans.before != 0; }
 
 program::MapId owners_map(Lowering& lowering) {
   return map_named(lowering, {.name = std::string(program::kSpanOwnersMap),
@@ -487,7 +487,7 @@ std::vector<EventArgument> common_fields(Lowering& lowering, bool is_held) {
 // The value of an argument that is a `char *` is three fields, the text, the address and whether it could be read; the
 // last two have no name. Other pointers to bytes are text for debuggers as well.
 bool is_text_pointer(Lowering& lowering, syntax::ExprId expr) {
-  if (lowering.config().print_layout != spec::PrintLayout::kC) return false;
+  if (lowering.config().print.layout != spec::PrintLayout::kC) return false;
   const types::Type& type = lowering.types()[lowering.type(expr)];
   if (type.kind != types::Kind::kPointer) return false;
   const types::Type& element = lowering.types()[type.element];
@@ -513,7 +513,7 @@ void add_text(Lowering& lowering, syntax::ExprId expr, std::string name, std::ve
   constexpr uint64_t kMostBytes = 201;  // as debuggers show
   ir::Builder& ir = lowering.ir();
   types::Types& types = lowering.types();
-  const auto size = static_cast<uint32_t>(std::min(lowering.config().max_strlen, kMostBytes));
+  const auto size = static_cast<uint32_t>(std::min(lowering.config().limits.max_strlen, kMostBytes));
   const types::AddressSpace space = types[lowering.type(expr)].space;
   const ir::ValueId address = lowering.scalar(expr);
   const ir::ValueId text = lowering.memory(size, "text");
@@ -757,7 +757,7 @@ void add_before(std::vector<HeldRecords::Held>& before, const Thread& thread) {
 void add_left_out(EventRecord& last, const Thread& thread, int64_t count) {
   output::SpanEvent event = event_of(last, SpanKind::kInstant, thread);
   event.name = "left out";
-  const uint64_t bytes = last.context().config().span_hold_bytes;
+  const uint64_t bytes = last.context().config().spans.hold_bytes;
   event.text = fmt::format("{} more that did not fit into span_hold_bytes = {}", count, bytes);
   last.context().add_span(std::move(event), SIZE_MAX, {});
 }
@@ -770,7 +770,7 @@ void handle_release(EventRecord& view) {
   const auto time_of = [](const HeldRecords::Held& held) { return static_cast<uint64_t>(held.record.integer(kTime)); };
   if (context.spans().is_hidden(time_of(tree.front()))) return;
   const Thread thread = thread_of(view, kTreePid);
-  auto before = records.before(static_cast<uint64_t>(view.integer(kTreeBefore)), context.config().span_before);
+  auto before = records.before(static_cast<uint64_t>(view.integer(kTreeBefore)), context.config().spans.before);
   add_before(before, thread);
   for (HeldRecords::Held& held : tree) {
     const int64_t left_out = view.integer(kTreeLeftOut);

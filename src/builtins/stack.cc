@@ -88,7 +88,7 @@ bool is_task_of_object(Checker& checker, const CallSite& call, syntax::ExprId ar
 template <bool kIsUser>
 TypeId check_stack(Checker& checker, const CallSite& call) {
   check_stack_of_object(checker, call, kIsUser);
-  StackMode mode = checker.config().stack_mode;
+  StackMode mode = checker.config().symbols.stack_mode;
   uint32_t frames = kDefaultFrames;
   bool has_task = false;
   for (const syntax::ExprId argument : call.arguments) {

@@ -37,7 +37,7 @@ using types::TypeId;
 
 constexpr uint32_t kMaxCompareBytes = 1024;
 
-uint32_t max_string_bytes(const spec::Config& config) { return static_cast<uint32_t>(config.max_strlen); }
+uint32_t max_string_bytes(const spec::Config& config) { return static_cast<uint32_t>(config.limits.max_strlen); }
 
 // ---- str(p, length) -------------------------------------------------------------------------------------------------
 
@@ -126,7 +126,7 @@ ValueId read_to_end(Lowering& lowering, ValueId destination, uint32_t capacity, 
 
 // Counts a string that was read to a place with `capacity` bytes, and is longer, if max_strlen is the reason.
 void count_truncated(Lowering& lowering, ExprId text, ValueId length, uint32_t capacity) {
-  if (capacity < lowering.config().max_strlen) return;
+  if (capacity < lowering.config().limits.max_strlen) return;
   lowering.count_truncated(text, length, Condition::uge, capacity - 1);
 }
 
@@ -194,7 +194,7 @@ ValueId lower_buf_into(Lowering& lowering, const CallSite& call, ValueId destina
   }
   const ValueId wanted = lowering.scalar(call.arguments[1]);
   const ValueId size = bounded(lowering, wanted, capacity);
-  if (capacity >= lowering.config().max_strlen) lowering.count_truncated({}, wanted, Condition::ugt, capacity);
+  if (capacity >= lowering.config().limits.max_strlen) lowering.count_truncated({}, wanted, Condition::ugt, capacity);
   const Helper helper = source.space == AddressSpace::kUser ? Helper::probe_read_user : Helper::probe_read_kernel;
   lowering.call_reader(helper, destination, size, capacity, source.address);
   return size;
@@ -229,7 +229,7 @@ TypeId check_strcap(Checker& checker, const CallSite& call) {
 }
 
 TypeId check_default_length(Checker& checker, const CallSite& call) {
-  checker.fold(call.expr, static_cast<int64_t>(checker.config().max_strlen));
+  checker.fold(call.expr, static_cast<int64_t>(checker.config().limits.max_strlen));
   return checker.types().uint64();
 }
 

@@ -153,7 +153,7 @@ TypeId check_uaddr(Checker& checker, const CallSite& call) {
   const bool is_small = symbol->size == 1 || symbol->size == 2 || symbol->size == 4;
   const TypeId target = types.int_type(is_small ? static_cast<uint32_t>(symbol->size) : 8, false);
   const spec::Config& config = checker.config();
-  const uint32_t pid = config.pid.value_or(config.has_child ? config.child_pid : 0);
+  const uint32_t pid = config.tracee.pid.value_or(config.tracee.has_child ? config.tracee.child_pid : 0);
   std::optional<uint64_t> bias;
   if (!(*file)->is_position_independent())
     bias = 0;

@@ -102,7 +102,7 @@ Operand id_in(Lowering& lowering, const OwnNamespace& own, bool is_process, bool
 template <bool kIsProcess>
 Operand lower_id(Lowering& lowering, const CallSite& call) {
   const bool wants_init = !call.arguments.empty() && lowering.text(call.arguments[0]) == "init";
-  const OwnNamespace own = wants_init ? std::nullopt : lowering.checked().config.pid_namespace;
+  const OwnNamespace own = wants_init ? std::nullopt : lowering.checked().config.tracee.pid_namespace;
   return id_in(lowering, own, kIsProcess, lowering.calls(lower_comm));
 }
 
@@ -240,26 +240,26 @@ Operand lower_curtask(Lowering& lowering, const CallSite& call) {
 // ---- The child of -c
 
 TypeId check_cpid(Checker& checker, const CallSite& call) {
-  if (!checker.config().has_child)
+  if (!checker.config().tracee.has_child)
     checker.warning("no-child", call.span, "`cpid` is the process started by -c, which is not given: it is 0",
                     "test `has_cpid` first");
-  checker.fold(call.expr, int64_t{checker.config().has_child ? checker.config().child_pid : 0});
+  checker.fold(call.expr, int64_t{checker.config().tracee.has_child ? checker.config().tracee.child_pid : 0});
   return checker.types().int_type(4, false);
 }
 
 TypeId check_has_cpid(Checker& checker, const CallSite& call) {
-  checker.fold(call.expr, int64_t{checker.config().has_child});
+  checker.fold(call.expr, int64_t{checker.config().tracee.has_child});
   return checker.types().bool_type();
 }
 
 // ---- The filters of the command line
 
-bool has_filter(const spec::Config& config) { return config.only_process() || config.cgroup; }
+bool has_filter(const spec::Config& config) { return config.tracee.only_process() || config.tracee.cgroup; }
 
 // The id of the group of --cgroup is the number of its directory.
 std::optional<int64_t> id_of_group(const spec::Config& config) {
   struct stat found = {};
-  if (!config.cgroup || ::stat(config.cgroup->path.c_str(), &found) != 0) return std::nullopt;
+  if (!config.tracee.cgroup || ::stat(config.tracee.cgroup->path.c_str(), &found) != 0) return std::nullopt;
   return static_cast<int64_t>(found.st_ino);
 }
 
@@ -285,11 +285,11 @@ TypeId check_traced(Checker& checker, const CallSite& call) {
   if (!has_filter(config)) checker.fold(call.expr, int64_t{1});
   if (!has_filter(config) || call.arguments.empty()) return checker.types().bool_type();
   check_task_id(checker, call);
-  if (config.pid_namespace && config.only_process())
+  if (config.tracee.pid_namespace && config.tracee.only_process())
     checker.error("traced-in-namespace", call.span,
                   "of which process another task is cannot be known in a pid namespace",
                   "run espy in the initial pid namespace");
-  if (config.cgroup && (!id_of_group(config) || !GroupOffsets(checker.kernel(), checker.types()).are_known()))
+  if (config.tracee.cgroup && (!id_of_group(config) || !GroupOffsets(checker.kernel(), checker.types()).are_known()))
     checker.error("traced-in-group", call.span, "in which control group another task is cannot be known here");
   return checker.types().bool_type();
 }
@@ -334,14 +334,14 @@ ValueId is_started(Lowering& lowering, ValueId process) {
 
 ValueId is_in_processes(Lowering& lowering, ValueId task, int64_t only) {
   ir::Builder& ir = lowering.ir();
-  const auto& space = lowering.checked().config.pid_namespace;
+  const auto& space = lowering.checked().config.tracee.pid_namespace;
   const TypeId type = lowering.kernel().find_struct(lowering.types(), "task_struct");
   const ValueId process = task.valid() ? ir.unary(Op::k_zext32, kernel_member(lowering, task, type, {"tgid"}).value)
                                        : lower::current_process(ir);
   const ValueId numbered =
       space && !task.valid() ? lower::own_id(ir, lowering.types(), lowering.kernel(), *space, true) : process;
   ValueId is_only = ir.binary(Op::k_eq, numbered, only);
-  if (const auto& start = lowering.checked().config.process_start) {
+  if (const auto& start = lowering.checked().config.tracee.process_start) {
     const ValueId started = task.valid() ? kernel_member(lowering, task, type, {"group_leader", "start_boottime"}).value
                                          : lowering.current_task_field({"group_leader", "start_boottime"});
     const ValueId later = ir.binary(Op::k_sub, started, static_cast<int64_t>(start->earliest_ns));
@@ -361,7 +361,7 @@ Operand lower_traced(Lowering& lowering, const CallSite& call) {
     };
     out = ir.binary(Op::k_and, out, task.valid() ? is_in_group(lowering, task) : current());
   }
-  if (const auto only = lowering.checked().config.only_process())
+  if (const auto only = lowering.checked().config.tracee.only_process())
     out = ir.binary(Op::k_and, out, is_in_processes(lowering, task, int64_t{*only}));
   return lowering.scalar_operand(lowering.types().bool_type(), out);
 }
@@ -514,7 +514,7 @@ constexpr spec::Builtin kRows[] = {
 }  // namespace
 
 CurrentTask current_task(Lowering& lowering) {
-  const OwnNamespace& own = lowering.checked().config.pid_namespace;
+  const OwnNamespace& own = lowering.checked().config.tracee.pid_namespace;
   return {id_in(lowering, own, true, true), id_in(lowering, own, false, true), lower_comm(lowering, {})};
 }
 

@@ -84,7 +84,7 @@ void add_maps(Lowering& lowering) {
   // A chunk of 8 MB holds the tables of most runs; a lower limit of rows has smaller chunks.
   constexpr uint64_t kLeastCells = 1 << 10, kLeastChunks = 16;
   const uint64_t most_cells = lowering.kernel().has(kernel::Feature::kLargeArrayValues) ? 1 << 20 : 1 << 19;
-  const uint64_t rows = lowering.config().unwind_table_rows;
+  const uint64_t rows = lowering.config().limits.unwind_table_rows;
   const auto cells = static_cast<uint32_t>(std::clamp(std::bit_floor(rows / kLeastChunks), kLeastCells, most_cells));
   program.unwinding.cells = program.maps.add({.name = "unwind_cells", .value_size = cells * 8, .is_mmapable = true});
   program.unwinding.more_cells = program.maps.add({.name = "unwind_more",
@@ -98,11 +98,12 @@ const program::Program::UnwoundStacks& stacks_of(Lowering& lowering, TypeId type
   program::Program& program = lowering.program();
   for (const auto& known : program.unwinding.stacks)
     if (known.type == type) return known;
-  const program::MapId map = program.maps.add({.name = "unwind_stacks",
-                                               .kind = program::MapKind::kHash,
-                                               .key_size = 8,
-                                               .value_size = 8 + lowering.types()[type].count * 8,
-                                               .max_entries = static_cast<uint32_t>(lowering.config().max_stacks)});
+  const program::MapId map =
+      program.maps.add({.name = "unwind_stacks",
+                        .kind = program::MapKind::kHash,
+                        .key_size = 8,
+                        .value_size = 8 + lowering.types()[type].count * 8,
+                        .max_entries = static_cast<uint32_t>(lowering.config().limits.max_stacks)});
   program.unwinding.stacks.push_back({type, map, lowering.add_global(8)});
   return program.unwinding.stacks.back();
 }

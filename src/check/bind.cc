@@ -124,11 +124,11 @@ class Binder {
     const bool is_testing = checked_.config.runs_tests || checked_.config.runs_benchmarks;
     report_left_out();
     if (is_testing ? !has_work_ : has_skipped_ && (filter_ ? !has_work_ : checked_.probes.empty())) no_probe_left();
-    const bool too_many_programs = checked_.units.size() > checked_.config.max_bpf_progs;
+    const bool too_many_programs = checked_.units.size() > checked_.config.limits.max_bpf_progs;
     if (too_many_programs)
       request_.diagnostics.error("too-many-programs", checked_.units.back().action->span,
                                  fmt::format("{} BPF programs would be loaded, max_bpf_progs allows {}",
-                                             checked_.units.size(), checked_.config.max_bpf_progs),
+                                             checked_.units.size(), checked_.config.limits.max_bpf_progs),
                                  "set max_bpf_progs higher, or BPFTRACE_MAX_BPF_PROGS");
     return !too_many_programs && !too_many_;
   }
@@ -154,7 +154,7 @@ class Binder {
     for (Group& group : groups) {
       Unit unit;
       unit.action = &action;
-      if (checked_.units.size() >= checked_.config.max_bpf_progs) {  // refused: only the number is of interest
+      if (checked_.units.size() >= checked_.config.limits.max_bpf_progs) {  // refused: only the number is of interest
         checked_.units.push_back(std::move(unit));
         continue;
       }
@@ -199,7 +199,7 @@ class Binder {
   // The provider's word and the parts, with parameters replaced. A parameter alone may be a whole attach point, which
   // is split.
   std::pair<std::string, std::vector<std::string>> words(const syntax::AttachPoint& point) {
-    const auto& given = checked_.config.positional;
+    const auto& given = checked_.config.arguments.positional;
     std::vector<std::string> out;
     const auto add = [&](const syntax::AttachPart& part) {
       const std::string text = with_parameters(part.text, given);
@@ -327,11 +327,12 @@ class Binder {
     has_work_ |= !is_run_by_session(provider);
     has_attached_ |= provider.attach != nullptr;
     has_events_ |= provider.attach != nullptr && provider.timer != spec::Timer::kOnOneCpu;
-    if (checked_.probes.size() >= checked_.config.max_probes) {
+    if (checked_.probes.size() >= checked_.config.limits.max_probes) {
       if (!too_many_)
-        request_.diagnostics.error("too-many-probes", point.span,
-                                   fmt::format("more than {} probes would be attached", checked_.config.max_probes),
-                                   "set max_probes higher, or BPFTRACE_MAX_PROBES");
+        request_.diagnostics.error(
+            "too-many-probes", point.span,
+            fmt::format("more than {} probes would be attached", checked_.config.limits.max_probes),
+            "set max_probes higher, or BPFTRACE_MAX_PROBES");
       too_many_ = true;
       return;
     }
@@ -433,12 +434,12 @@ class Binder {
   }
 
   bool is_cut_shorter(types::TypeId type) const {
-    return request_.kernel.recording() != nullptr && request_.types[type].count < checked_.config.max_strlen;
+    return request_.kernel.recording() != nullptr && request_.types[type].count < checked_.config.limits.max_strlen;
   }
 
   // Of the strings whose length is in the record. Those of a recording are cut already.
   void set_capacities(std::vector<spec::ContextField>& fields) {
-    const types::TypeId text = request_.types.string(static_cast<uint32_t>(checked_.config.max_strlen), true);
+    const types::TypeId text = request_.types.string(static_cast<uint32_t>(checked_.config.limits.max_strlen), true);
     for (spec::ContextField& field : fields)
       if (field.type && request_.types[field.type].may_be_cut && !is_cut_shorter(field.type)) field.type = text;
   }

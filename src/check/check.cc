@@ -83,7 +83,7 @@ void declare_maps(Checked& checked, CheckRequest& request) {
     map.kind = row->kind;
     map.is_declared = true;
     map.span = declaration.span;
-    map.max_entries = checked.config.max_map_keys;
+    map.max_entries = checked.config.limits.max_map_keys;
     if (const auto* entries = checked.ast.get<syntax::IntegerLiteral>(declaration.max_entries)) {
       if (entries->value == 0 || entries->value > UINT32_MAX)
         request.diagnostics.error("out-of-range", checked.ast[declaration.max_entries].span,

@@ -56,7 +56,7 @@ std::optional<std::string> Checker::parameter_text(ExprId id) {
   const bool is_sum = sum != nullptr && sum->op == BinaryOp::kAdd && ast_.get<Positional>(sum->left) != nullptr;
   const auto* parameter = ast_.get<Positional>(is_sum ? sum->left : id);
   if (parameter == nullptr) return std::nullopt;
-  const auto& given = config_.positional;
+  const auto& given = config_.arguments.positional;
   const bool is_given = parameter->index >= 1 && parameter->index <= given.size();
   const std::string text = is_given ? given[parameter->index - 1] : std::string();
   check_expr(is_sum ? sum->left : id);

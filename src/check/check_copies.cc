@@ -53,7 +53,7 @@ uint64_t Checker::bytes_of(TypeId id) {
   const types::Type& type = type_of(id);
   if (types::is_aggregation(type)) return 0;
   if (type.kind == Kind::kString || type.kind == Kind::kBuffer)
-    return !type.may_lack_nul && type.count <= config_.max_strlen + 1 ? 0 : type.size_bytes;
+    return !type.may_lack_nul && type.count <= config_.limits.max_strlen + 1 ? 0 : type.size_bytes;
   if (type.kind != Kind::kTuple && type.kind != Kind::kRecord) return type.size_bytes;
   // Not their own size, which has 32 bits.
   uint64_t sum = 0;

@@ -100,7 +100,7 @@ TypeId Checker::visit(ExprId id, const BoolLiteral& node) {
 TypeId Checker::visit(ExprId id, const StringLiteral& node) { return set_text(id, node.value); }
 
 TypeId Checker::visit(ExprId id, const Positional& node) {
-  const auto& given = config_.positional;
+  const auto& given = config_.arguments.positional;
   if (node.index == 0 || node.index > given.size()) return set_number(id, {0});
   const std::string& text = given[node.index - 1];
   if (const auto number = parse_int(text)) return set_number(id, {*number, *number < 0 && text[0] != '-'});
@@ -108,7 +108,7 @@ TypeId Checker::visit(ExprId id, const Positional& node) {
 }
 
 TypeId Checker::visit(ExprId id, const PositionalCount&) {
-  return set_number(id, {static_cast<int64_t>(config_.positional.size())});
+  return set_number(id, {static_cast<int64_t>(config_.arguments.positional.size())});
 }
 
 bool Checker::is_value_word(const std::string& word) const {
@@ -315,7 +315,7 @@ TypeId Checker::shown_type(const spec::ContextField& field) {
   const bool is_text = field.recipe.kind == spec::Recipe::Kind::kLocation && type.kind == types::Kind::kPointer &&
                        type_of(type.element).char_like;
   if (!is_text) return field.type;
-  return types_.string(static_cast<uint32_t>(std::min(config_.max_strlen, kShownBytes)), true);
+  return types_.string(static_cast<uint32_t>(std::min(config_.limits.max_strlen, kShownBytes)), true);
 }
 
 TypeId Checker::context_record(std::string_view word) {

@@ -352,7 +352,7 @@ void Checker::finish_recent_map(CheckedMap& map, const MapState& state) {
     return refuse("a key of `" + map.name + "` would take " + std::to_string(size) + " bytes, and may take " +
                   std::to_string(kMostRecentBytes));
   if (!map.is_declared)
-    map.max_entries = std::min(config_.max_map_keys, std::max<uint64_t>(kDefaultRecentBytes / size, 1));
+    map.max_entries = std::min(config_.limits.max_map_keys, std::max<uint64_t>(kDefaultRecentBytes / size, 1));
   if (map.is_declared && size * map.max_entries > kMostDeclaredBytes)
     refuse("`" + map.name + "` would take " + megabytes(size * map.max_entries) + " for " +
            std::to_string(map.max_entries) + " keys, and may take " + megabytes(kMostDeclaredBytes));
@@ -371,7 +371,7 @@ void Checker::finish_maps() {
     }
     const bool per_cpu = types::is_aggregation(type_of(map.value));
     if (!map.is_declared) {
-      map.max_entries = config_.max_map_keys;
+      map.max_entries = config_.limits.max_map_keys;
       map.kind = per_cpu ? program::MapKind::kPercpuHash : program::MapKind::kHash;
     } else if (per_cpu) {
       if (map.kind == program::MapKind::kHash) map.kind = program::MapKind::kPercpuHash;

@@ -338,7 +338,7 @@ TypeId Checker::visit(ExprId id, const Cast& node) {
     return {};
   }
   // A length that the script gives is no loss.
-  const bool is_read = source_type.kind == Kind::kPointer && target.count == config_.max_strlen;
+  const bool is_read = source_type.kind == Kind::kPointer && target.count == config_.limits.max_strlen;
   const bool was_cut = source_type.may_be_cut && source_type.count == target.count;
   if (target.kind == Kind::kString && (is_read || was_cut)) to = types_.string(target.count, true);
   if (from == to && !fact(node.operand).is_reduced && !is_constant(node.operand))

@@ -258,8 +258,8 @@ std::string obstacle_of(const CheckedMap& map, const ThreadMapUses& uses, const 
   if (types::is_aggregation(value) || value.kind == types::Kind::kVoid) return "its values are not assigned";
   if (value.size_bytes > kMostValueBytes) return "its values are large";
   if (map.is_declared) return "it is declared with its kind";
-  if (checked.config.pid_namespace) return "`tid` is that of a namespace, which other threads are not in";
-  if (!uses.is_cleared && checked.config.print_maps_on_exit)
+  if (checked.config.tracee.pid_namespace) return "`tid` is that of a namespace, which other threads are not in";
+  if (!uses.is_cleared && checked.config.print.maps_on_exit)
     return "it is printed at the end, as `end` does not clear it";
   if (!kernel.has(kernel::Feature::kTaskStorage)) return "the kernel lacks `task_storage`";
   return "";
@@ -327,9 +327,9 @@ const Events* find_events(const program::Probe& probe) {
 }
 
 std::string_view filter_of(const spec::Config& config) {
-  if (config.cgroup) return "--cgroup";
-  if (!config.only_process()) return "";
-  return config.follows ? "--follow" : "-p";
+  if (config.tracee.cgroup) return "--cgroup";
+  if (!config.tracee.only_process()) return "";
+  return config.tracee.follows ? "--follow" : "-p";
 }
 
 struct LeftOut {

@@ -94,10 +94,10 @@ TypeId Checker::plain_type(const std::string& name) {
   if (const TypeId basic = signature_type(types_, kernel_, name)) return basic;
   for (const AggregationName& row : kAggregations)
     if (row.name == name) return types_.simple(row.kind, row.is_signed);
-  if (name == "string") return types_.string(static_cast<uint32_t>(config_.max_strlen));
-  if (name == "buffer") return types_.buffer(static_cast<uint32_t>(config_.max_strlen));
-  if (name == "kstack_t") return types_.stack(false, config_.stack_mode, kStackFrames);
-  if (name == "ustack_t") return types_.stack(true, config_.stack_mode, kStackFrames);
+  if (name == "string") return types_.string(static_cast<uint32_t>(config_.limits.max_strlen));
+  if (name == "buffer") return types_.buffer(static_cast<uint32_t>(config_.limits.max_strlen));
+  if (name == "kstack_t") return types_.stack(false, config_.symbols.stack_mode, kStackFrames);
+  if (name == "ustack_t") return types_.stack(true, config_.symbols.stack_mode, kStackFrames);
   if (const TypeId alias = types_.find_alias(name)) return alias;
   if (const TypeId c = c_integer(types_, name)) return c;
   // Old scripts leave out the word `struct`.

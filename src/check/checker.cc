@@ -90,7 +90,7 @@ void reset(Checked& checked, TypeId void_type) {
 void refuse_unknown_options(const Checked& checked, source::Diagnostics& diagnostics) {
   std::vector<std::string> names;
   for (const ScriptOption& option : checked.options) names.push_back(option.name);
-  for (const auto& [name, value] : checked.config.named) {
+  for (const auto& [name, value] : checked.config.arguments.named) {
     if (name == "help" || std::ranges::find(names, name) != names.end()) continue;
     const std::string near = did_you_mean(name, names, "--");
     diagnostics.error("unknown-option", {}, "the program has no option `--" + name + "`",
@@ -141,7 +141,7 @@ AssumedTypes Checker::types_of_all_branches(CheckRequest& request, Checked& chec
 void Checker::run(CheckRequest& request, Checked& checked, const Defines& defines) {
   std::optional<Checker> checker(std::in_place, request, checked, defines, request.diagnostics);
   checker->infer();
-  const bool wants_options = request.is_foretold || !checked.config.named.empty();
+  const bool wants_options = request.is_foretold || !checked.config.arguments.named.empty();
   if (checker->has_left_out_ && (wants_options || checker->has_unset_map() || checker->has_unset_variable())) {
     // The rest of the script decides its types. A branch that is left out changes none of them.
     const AssumedTypes known = checker->found_types();

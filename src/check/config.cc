@@ -13,6 +13,12 @@
 namespace espy::check {
 
 using spec::Config;
+using Limits = Config::Limits;
+using Print = Config::Print;
+using Spans = Config::Spans;
+using Symbols = Config::Symbols;
+using Counting = Config::Counting;
+using Ignored = Config::Ignored;
 
 namespace {
 
@@ -27,19 +33,19 @@ struct Key {
   std::string (*show)(const Config&) = nullptr;  // null with an empty doc
 };
 
-template <uint64_t Config::*kMember>
+template <auto... kPath>
 std::string show_number(const Config& config) {
-  return std::to_string(config.*kMember);
+  return std::to_string((config.*....*kPath));
 }
 
-template <bool Config::*kMember>
+template <auto... kPath>
 std::string show_flag(const Config& config) {
-  return config.*kMember ? "true" : "false";
+  return (config.*....*kPath) ? "true" : "false";
 }
 
-template <std::string Config::*kMember>
+template <auto... kPath>
 std::string show_text(const Config& config) {
-  return config.*kMember;
+  return (config.*....*kPath);
 }
 
 // A word for a value. If a value has several, the first is shown.
@@ -70,17 +76,17 @@ constexpr Words<spec::PrintLayout, 2> kPrintLayouts = {
 constexpr Words<spec::SpanLayout, 3> kSpanLayouts = {
     {{"tree", spec::SpanLayout::kTree}, {"columns", spec::SpanLayout::kColumns}, {"graph", spec::SpanLayout::kGraph}}};
 
-template <auto kMember, const auto& kWords>
+template <const auto& kWords, auto... kPath>
 std::string show_word(const Config& config) {
   return std::string(
-      std::ranges::find_if(kWords, [&](const auto& each) { return each.value == config.*kMember; })->word);
+      std::ranges::find_if(kWords, [&](const auto& each) { return each.value == (config.*....*kPath); })->word);
 }
 
-template <auto kMember, const auto& kWords>
+template <const auto& kWords, auto... kPath>
 Problem set_word(Config& config, std::string_view text) {
   std::vector<std::string> told;
   for (const auto& [word, value, is_suggested] : kWords) {
-    if (to_lower(text) == to_lower(word)) return config.*kMember = value, Problem();
+    if (to_lower(text) == to_lower(word)) return (config.*....*kPath) = value, Problem();
     if (is_suggested) told.emplace_back(word);
   }
   const std::string last = told.back();
@@ -88,49 +94,50 @@ Problem set_word(Config& config, std::string_view text) {
   return "must be " + join(told, ", ") + " or " + last;
 }
 
-template <uint64_t Config::*kMember, uint64_t kLeast, uint64_t kMost>
-Problem set_number(Config& config, std::string_view text) {
+// Variables that others read are only checked.
+template <uint64_t kLeast, uint64_t kMost>
+Problem check_number(Config&, std::string_view text) {
   const auto value = parse_int(text);
   if (!value || *value < 0 || static_cast<uint64_t>(*value) < kLeast || static_cast<uint64_t>(*value) > kMost)
     return fmt::format("must be a number from {} to {}", kLeast, kMost);
-  config.*kMember = static_cast<uint64_t>(*value);
   return {};
 }
 
-Problem check_max_metric_samples(Config&, std::string_view text) {
-  constexpr int64_t kMost = 1 << 20;
-  const auto value = parse_int(text);
-  return value && *value >= 1 && *value <= kMost ? Problem() : fmt::format("must be a number from 1 to {}", kMost);
+template <uint64_t kLeast, uint64_t kMost, auto... kPath>
+Problem set_number(Config& config, std::string_view text) {
+  Problem problem = check_number<kLeast, kMost>(config, text);
+  if (problem.empty()) (config.*....*kPath) = static_cast<uint64_t>(*parse_int(text));
+  return problem;
 }
 
-template <uint64_t Config::*kMember, uint64_t kLeast, uint64_t kMost>
+template <uint64_t kLeast, uint64_t kMost, auto... kPath>
 Problem set_power(Config& config, std::string_view text) {
   const auto value = parse_int(text);
   const auto number = static_cast<uint64_t>(value.value_or(0));
   if (!value || *value < 0 || !std::has_single_bit(number) || number < kLeast || number > kMost)
     return fmt::format("must be a power of two from {} to {}", kLeast, kMost);
-  config.*kMember = number;
+  (config.*....*kPath) = number;
   return {};
 }
 
-template <auto kMember, bool kMeans = true>
+template <bool kMeans, auto... kPath>
 Problem set_flag(Config& config, std::string_view text) {
   const std::string word = to_lower(text);
-  if (word == "1" || word == "true") return config.*kMember = kMeans, Problem();
-  if (word == "0" || word == "false") return config.*kMember = !kMeans, Problem();
+  if (word == "1" || word == "true") return (config.*....*kPath) = kMeans, Problem();
+  if (word == "0" || word == "false") return (config.*....*kPath) = !kMeans, Problem();
   return "must be true or false";
 }
 
-template <std::string Config::*kMember>
+template <auto... kPath>
 Problem set_text(Config& config, std::string_view text) {
-  config.*kMember = text;
+  (config.*....*kPath) = text;
   return {};
 }
 
 // "@lat=ns, @size=bytes", of maps whose names do not tell their units.
 Problem set_print_units(Config& config, std::string_view text) {
   if (text.find('@') == text.npos) {
-    const Problem problem = set_flag<&Config::print_units>(config, text);
+    const Problem problem = set_flag<true, &Config::print, &Print::units>(config, text);
     return problem.empty() ? problem : problem + ", or units of maps: \"@lat=ns, @size=bytes\"";
   }
   for (const std::string_view part : split(text, ',')) {
@@ -139,9 +146,9 @@ Problem set_print_units(Config& config, std::string_view text) {
     const auto unit = types::unit_named(word);
     if (!unit || !trim(part).starts_with('@'))
       return fmt::format("has `{}`, which is not as `@lat=ns`: the units are ns, us, ms, s and bytes", trim(part));
-    config.map_units[std::string(trim(part.substr(0, equals)))] = *unit;
+    config.print.map_units[std::string(trim(part.substr(0, equals)))] = *unit;
   }
-  config.print_units = true;
+  config.print.units = true;
   return {};
 }
 
@@ -159,133 +166,137 @@ Problem accept(Config&, std::string_view) { return {}; }
 constexpr uint64_t kLargest = 1u << 30;
 
 constexpr std::array kKeys = {
-    Key{"max_strlen", "strlen", set_number<&Config::max_strlen, 1, 1 << 20>,
-        "The longest string that str() and buf() read, in bytes.", show_number<&Config::max_strlen>},
-    Key{"max_map_keys", "map_keys_max", set_number<&Config::max_map_keys, 1, kLargest>,
-        "The maximum number of keys of a map whose declaration does not give one.", show_number<&Config::max_map_keys>},
-    Key{"max_probes", "", set_number<&Config::max_probes, 1, 1 << 20>,
-        "The maximum number of probes that a run attaches.", show_number<&Config::max_probes>},
-    Key{"max_bpf_progs", "", set_number<&Config::max_bpf_progs, 1, 1 << 20>,
-        "The maximum number of BPF programs that a run loads.", show_number<&Config::max_bpf_progs>},
-    Key{"max_cat_bytes", "cat_bytes_max", set_number<&Config::max_cat_bytes, 1, kLargest>,
-        "The maximum number of bytes of a file that cat() prints.", show_number<&Config::max_cat_bytes>},
-    Key{"max_system_bytes", "", set_number<&Config::max_system_bytes, 1, kLargest>,
+    Key{"max_strlen", "strlen", set_number<1, 1 << 20, &Config::limits, &Limits::max_strlen>,
+        "The longest string that str() and buf() read, in bytes.", show_number<&Config::limits, &Limits::max_strlen>},
+    Key{"max_map_keys", "map_keys_max", set_number<1, kLargest, &Config::limits, &Limits::max_map_keys>,
+        "The maximum number of keys of a map whose declaration does not give one.",
+        show_number<&Config::limits, &Limits::max_map_keys>},
+    Key{"max_probes", "", set_number<1, 1 << 20, &Config::limits, &Limits::max_probes>,
+        "The maximum number of probes that a run attaches.", show_number<&Config::limits, &Limits::max_probes>},
+    Key{"max_bpf_progs", "", set_number<1, 1 << 20, &Config::limits, &Limits::max_bpf_progs>,
+        "The maximum number of BPF programs that a run loads.", show_number<&Config::limits, &Limits::max_bpf_progs>},
+    Key{"max_cat_bytes", "cat_bytes_max", set_number<1, kLargest, &Config::limits, &Limits::max_cat_bytes>,
+        "The maximum number of bytes of a file that cat() prints.",
+        show_number<&Config::limits, &Limits::max_cat_bytes>},
+    Key{"max_system_bytes", "", set_number<1, kLargest, &Config::limits, &Limits::max_system_bytes>,
         "The maximum number of bytes that system() prints of what a command writes.",
-        show_number<&Config::max_system_bytes>},
-    Key{"max_system_seconds", "", set_number<&Config::max_system_seconds, 0, 1 << 30>,
+        show_number<&Config::limits, &Limits::max_system_bytes>},
+    Key{"max_system_seconds", "", set_number<0, 1 << 30, &Config::limits, &Limits::max_system_seconds>,
         "How long system() waits for a command before it ends it. 0: without limit.",
-        show_number<&Config::max_system_seconds>},
-    Key{"max_compile_seconds", "", set_number<&Config::max_compile_seconds, 0, 1 << 30>,
+        show_number<&Config::limits, &Limits::max_system_seconds>},
+    Key{"max_compile_seconds", "", set_number<0, 1 << 30, &Config::limits, &Limits::max_compile_seconds>,
         "How long the C compiler may take for the headers of a script. 0: without limit.",
-        show_number<&Config::max_compile_seconds>},
-    Key{"log_size", "", set_number<&Config::log_size, 1, kLargest>,
-        "The size of the buffer for the verifier's log, in bytes.", show_number<&Config::log_size>},
-    Key{"perf_rb_pages", "", set_number<&Config::perf_rb_pages, 1, 1 << 18>,
+        show_number<&Config::limits, &Limits::max_compile_seconds>},
+    Key{"log_size", "", set_number<1, kLargest, &Config::limits, &Limits::log_size>,
+        "The size of the buffer for the verifier's log, in bytes.", show_number<&Config::limits, &Limits::log_size>},
+    Key{"perf_rb_pages", "", set_number<1, 1 << 18, &Config::limits, &Limits::perf_rb_pages>,
         "The size of the ring of records of each CPU, in pages, rounded up to a power of two; 0: chosen by memory.",
-        show_number<&Config::perf_rb_pages>},
-    Key{"cpp_demangle", "", set_flag<&Config::cpp_demangle>,
+        show_number<&Config::limits, &Limits::perf_rb_pages>},
+    Key{"cpp_demangle", "", set_flag<true, &Config::symbols, &Symbols::demangle>,
         "Whether names of C++ and Rust functions are demangled. `no_cpp_demangle`, its old name, means the opposite.",
-        show_flag<&Config::cpp_demangle>},
-    Key{"no_cpp_demangle", "", set_flag<&Config::cpp_demangle, false>},
-    Key{"print_maps_on_exit", "", set_flag<&Config::print_maps_on_exit>,
-        "Whether maps that are not empty are printed at the end.", show_flag<&Config::print_maps_on_exit>},
-    Key{"print_layout", "", set_word<&Config::print_layout, kPrintLayouts>,
+        show_flag<&Config::symbols, &Symbols::demangle>},
+    Key{"no_cpp_demangle", "", set_flag<false, &Config::symbols, &Symbols::demangle>},
+    Key{"print_maps_on_exit", "", set_flag<true, &Config::print, &Print::maps_on_exit>,
+        "Whether maps that are not empty are printed at the end.", show_flag<&Config::print, &Print::maps_on_exit>},
+    Key{"print_layout", "", set_word<kPrintLayouts, &Config::print, &Print::layout>,
         "How structs are printed: on one `line`, or as in `c`, with a line for each member.",
-        show_word<&Config::print_layout, kPrintLayouts>},
-    Key{"print_zeros", "", set_flag<&Config::print_zeros>,
+        show_word<kPrintLayouts, &Config::print, &Print::layout>},
+    Key{"print_zeros", "", set_flag<true, &Config::print, &Print::zeros>,
         "Whether members that are all zeros are printed; a struct without others is `{}`.",
-        show_flag<&Config::print_zeros>},
-    Key{"print_depth", "", set_number<&Config::print_depth, 0, 1000>,
-        "How deep nested structs are printed; deeper ones are `{ ... }`. 0: all.", show_number<&Config::print_depth>},
-    Key{"print_items", "", set_number<&Config::print_items, 0, kLargest>,
+        show_flag<&Config::print, &Print::zeros>},
+    Key{"print_depth", "", set_number<0, 1000, &Config::print, &Print::depth>,
+        "How deep nested structs are printed; deeper ones are `{ ... }`. 0: all.",
+        show_number<&Config::print, &Print::depth>},
+    Key{"print_items", "", set_number<0, kLargest, &Config::print, &Print::items>,
         "How many elements of an array, and members of a struct, are printed before `...`. 0: all.",
-        show_number<&Config::print_items>},
-    Key{"print_addresses", "", set_flag<&Config::print_addresses>,
+        show_number<&Config::print, &Print::items>},
+    Key{"print_addresses", "", set_flag<true, &Config::print, &Print::addresses>,
         "Whether members of structs that are addresses of IP or Ethernet by their types and names are printed as such.",
-        show_flag<&Config::print_addresses>},
+        show_flag<&Config::print, &Print::addresses>},
     Key{"print_units", "", set_print_units,
         "Whether values of maps are printed as 1.5 us or 3 KiB where the last word of the name tells the unit: "
         "`@read_bytes`, "
         "`@us`. `\"@lat=ns, @size=bytes\"` tells those of other maps as well. Text only.",
-        show_flag<&Config::print_units>},
-    Key{"hist_percentiles", "", set_flag<&Config::hist_percentiles>,
+        show_flag<&Config::print, &Print::units>},
+    Key{"hist_percentiles", "", set_flag<true, &Config::print, &Print::percentiles>,
         "Whether a line with p50, p90 and p99 follows each histogram: the largest values of the buckets that they are "
         "in. "
         "Text only.",
-        show_flag<&Config::hist_percentiles>},
-    Key{"span_layout", "", set_word<&Config::span_layout, kSpanLayouts>,
+        show_flag<&Config::print, &Print::percentiles>},
+    Key{"span_layout", "", set_word<kSpanLayouts, &Config::spans, &Spans::layout>,
         "How spans are shown as text: an indented `tree`, `columns` with time, CPU, process and arguments, or a "
         "`graph` "
         "as C, with durations.",
-        show_word<&Config::span_layout, kSpanLayouts>},
-    Key{"span_depth", "", set_number<&Config::span_depth, 0, 1000000>, "How deep nested spans are shown. 0: all.",
-        show_number<&Config::span_depth>},
-    Key{"span_slower_than", "", set_number<&Config::span_slower_than_ns, 0, INT64_MAX>,
+        show_word<kSpanLayouts, &Config::spans, &Spans::layout>},
+    Key{"span_depth", "", set_number<0, 1000000, &Config::spans, &Spans::depth>,
+        "How deep nested spans are shown. 0: all.", show_number<&Config::spans, &Spans::depth>},
+    Key{"span_slower_than", "", set_number<0, INT64_MAX, &Config::spans, &Spans::slower_than_ns>,
         "The shortest duration of spans that are shown, in nanoseconds or as `10us`.",
-        show_number<&Config::span_slower_than_ns>},
-    Key{"span_count", "", set_number<&Config::span_count, 0, INT64_MAX>,
-        "The number of spans and instants after which the run ends. 0: unlimited.", show_number<&Config::span_count>},
-    Key{"span_order", "", set_text<&Config::span_order>,
+        show_number<&Config::spans, &Spans::slower_than_ns>},
+    Key{"span_count", "", set_number<0, INT64_MAX, &Config::spans, &Spans::count>,
+        "The number of spans and instants after which the run ends. 0: unlimited.",
+        show_number<&Config::spans, &Spans::count>},
+    Key{"span_order", "", set_text<&Config::spans, &Spans::order>,
         "Names separated by spaces: only spans that are nested in this order are shown. A space in a name is `\\ `.",
-        show_text<&Config::span_order>},
-    Key{"span_before", "", set_number<&Config::span_before, 0, 1000>,
+        show_text<&Config::spans, &Spans::order>},
+    Key{"span_before", "", set_number<0, 1000, &Config::spans, &Spans::before>,
         "How many of the thread's last calls before `span_hold()` are shown before its tree.",
-        show_number<&Config::span_before>},
-    Key{"span_hold_bytes", "", set_power<&Config::span_hold_bytes, 4 << 10, 64 << 10>,
+        show_number<&Config::spans, &Spans::before>},
+    Key{"span_hold_bytes", "", set_power<4 << 10, 64 << 10, &Config::spans, &Spans::hold_bytes>,
         "The memory of a thread for the spans of a tree that `span_hold()` keeps, in bytes: a power of two.",
-        show_number<&Config::span_hold_bytes>},
-    Key{"span_hold_threads", "", set_power<&Config::span_hold_threads, 16, 1 << 16>,
+        show_number<&Config::spans, &Spans::hold_bytes>},
+    Key{"span_hold_threads", "", set_power<16, 1 << 16, &Config::spans, &Spans::hold_threads>,
         "How many threads can keep a tree by `span_hold()` at a time, each with memory of its own: a power of two.",
-        show_number<&Config::span_hold_threads>},
-    Key{"returns_first", "", set_flag<&Config::returns_first>,
+        show_number<&Config::spans, &Spans::hold_threads>},
+    Key{"returns_first", "", set_flag<true, &Config::returns_first>,
         "Whether probes of returns are attached before those of entries, so that no call in progress is counted whose "
         "return is not. Otherwise entries come first, so that few returns lack their entry.",
         show_flag<&Config::returns_first>},
-    Key{"accept_cost", "", set_flag<&Config::accepts_cost>,
+    Key{"accept_cost", "", set_flag<true, &Config::counting, &Counting::accepts_cost>,
         "Whether a run goes on, after a warning, of which `--check-cost` finds that it takes more than a tenth of a "
         "CPU; "
         "the same as `--yes`.",
-        show_flag<&Config::accepts_cost>},
+        show_flag<&Config::counting, &Counting::accepts_cost>},
     Key{"labels", "", accept,
         "The names that the parts of keys have in the metrics and on the page of `--listen`: "
         "`\"@reads: process, file; @sizes: process\"`. Without, they are named by their expressions.",
         [](const Config&) -> std::string { return ""; }},
-    Key{"max_metric_samples", "", check_max_metric_samples,
+    Key{"max_metric_samples", "", check_number<1, 1 << 20>,
         "The largest number of samples of a map in the metrics of `--listen`. Keys beyond it are left out, and "
         "counted.",
         [](const Config&) -> std::string { return "10000"; }},
     Key{"license", "", set_license,
         "The licence of the programs, as declared to the kernel; it must be GPL-compatible.",
         show_text<&Config::license>},
-    Key{"str_trunc_trailer", "", set_text<&Config::str_trunc_trailer>,
-        "What is printed after a string that was truncated.", show_text<&Config::str_trunc_trailer>},
-    Key{"stack_mode", "", set_word<&Config::stack_mode, kStackModes>,
+    Key{"str_trunc_trailer", "", set_text<&Config::print, &Print::trunc_trailer>,
+        "What is printed after a string that was truncated.", show_text<&Config::print, &Print::trunc_trailer>},
+    Key{"stack_mode", "", set_word<kStackModes, &Config::symbols, &Symbols::stack_mode>,
         "How stacks are shown if the call does not say: bpftrace, perf, raw or build_id.",
-        show_word<&Config::stack_mode, kStackModes>},
-    Key{"max_stacks", "", set_number<&Config::max_stacks, 1, 1 << 22>,
+        show_word<kStackModes, &Config::symbols, &Symbols::stack_mode>},
+    Key{"max_stacks", "", set_number<1, 1 << 22, &Config::limits, &Limits::max_stacks>,
         "The number of different stacks that are kept at least, of each mode and number of frames. Kernels before 6.1 "
         "keep "
         "fewer, as some have the same hash.",
-        show_number<&Config::max_stacks>},
-    Key{"unwind_table_rows", "", set_number<&Config::unwind_table_rows, 1 << 10, 1 << 27>,
+        show_number<&Config::limits, &Limits::max_stacks>},
+    Key{"unwind_table_rows", "", set_number<1 << 10, 1 << 27, &Config::limits, &Limits::unwind_table_rows>,
         "The largest size of the tables for unwinding user stacks, in rows of 8 bytes. They grow as files need them; "
         "a C library takes 30,000.",
-        show_number<&Config::unwind_table_rows>},
-    Key{"missing_probes", "", set_word<&Config::missing_probes, kMissingProbes>,
+        show_number<&Config::limits, &Limits::unwind_table_rows>},
+    Key{"missing_probes", "", set_word<kMissingProbes, &Config::missing_probes>,
         "How an attach point without a match is treated: error, warn or ignore.",
-        show_word<&Config::missing_probes, kMissingProbes>},
-    Key{"cache_user_symbols", "", set_word<&Config::cache_user_symbols, kSymbolCaches>,
+        show_word<kMissingProbes, &Config::missing_probes>},
+    Key{"cache_user_symbols", "", set_word<kSymbolCaches, &Config::symbols, &Symbols::cache>,
         "How the mappings of a process are cached: `PER_PID`; `PER_PROGRAM`, shared by all processes of a program; or "
         "`NONE`, read again for each address.",
         [](const Config&) -> std::string { return "PER_PID; PER_PROGRAM without randomised addresses"; }},
-    Key{"show_debug_info", "use_blazesym", set_flag<&Config::show_debug_info>,
+    Key{"show_debug_info", "use_blazesym", set_flag<true, &Config::symbols, &Symbols::debug_info>,
         "Whether user stacks show source locations from debug information: `true`, the file, the line and a frame for "
         "each inlined call, `fn+12@dir/file.c:42`, `[inlined] fn@dir/file.c:7`; `false`, nothing.",
-        show_flag<&Config::show_debug_info>},
+        show_flag<&Config::symbols, &Symbols::debug_info>},
     // Of bpftrace, without effect: espy itself decides where values are stored, when symbols are read and how types are
     // found.
-    Key{"on_stack_limit", "", set_number<&Config::on_stack_limit, 0, 512>},
-    Key{"lazy_symbolication", "", set_flag<&Config::lazy_symbolication>},
+    Key{"on_stack_limit", "", set_number<0, 512, &Config::ignored, &Ignored::on_stack_limit>},
+    Key{"lazy_symbolication", "", set_flag<true, &Config::ignored, &Ignored::lazy_symbolication>},
     Key{"symbol_source", "", accept},
     Key{"max_type_res_iterations", "", accept},
 };
@@ -354,7 +365,7 @@ void check_print_units(const Checked& checked, source::Diagnostics& diagnostics)
   // The environment's may be for other scripts.
   const auto& from_environment = checked.config.from_environment;
   if (entry == checked.ast.config.end() || std::ranges::count(from_environment, "print_units") > 0) return;
-  for (const auto& [name, unit] : checked.config.map_units)
+  for (const auto& [name, unit] : checked.config.print.map_units)
     if (std::ranges::count(names, name) == 0)
       diagnostics.error("bad-config", entry->value ? checked.ast[entry->value].span : entry->span,
                         fmt::format("`print_units` names `{}`, which is no map of this script", name),

@@ -94,7 +94,7 @@ class HeaderReader {
 
   syntax::Prelude read(SourceId source, bool is_script) {
     const source::Source& text = request_.sources[source];
-    const auto& forced = request_.config.include_files;
+    const auto& forced = request_.config.headers.files;
     const bool has_include = text.text.find("include") != std::string::npos || (!forced.empty() && is_script);
     // To ask is to map the types of the kernel.
     if (has_include || text.text.find(syntax::kBtfMacro) != std::string::npos)
@@ -111,7 +111,7 @@ class HeaderReader {
   }
 
   syntax::Prelude read(const syntax::Ast& built) {
-    if (request_.config.include_files.empty()) return std::move(prelude_);
+    if (request_.config.headers.files.empty()) return std::move(prelude_);
     prelude_.has_btf = request_.kernel.has_btf();
     words_.emplace();
     for (const syntax::Expr& each : built.exprs) {
@@ -142,9 +142,9 @@ class HeaderReader {
     source::Diagnostics ignored;
     spec::Config config = request_.config;
     read_config(draft_, config, ignored);
-    max_compile_seconds_ = config.max_compile_seconds;
+    max_compile_seconds_ = config.limits.max_compile_seconds;
     if (is_script)
-      for (const std::string& file : request_.config.include_files) add(forced_include(file));
+      for (const std::string& file : request_.config.headers.files) add(forced_include(file));
     for (const syntax::CDefinition& definition : draft_.c_definitions) add(definition);
     if (!user_.is_empty) compile_user();
     if (!kernel_.is_empty && (!prelude_.has_btf || misses_something())) compile_kernel();
@@ -237,7 +237,7 @@ class HeaderReader {
     std::vector<std::string> out;
     if (prelude_.has_btf) out.push_back(std::string("-D") + syntax::kBtfMacro);
     out.insert(out.end(), {"-iquote", directory_.empty() ? "." : directory_});
-    for (const std::string& directory : request_.config.include_directories) out.push_back("-I" + directory);
+    for (const std::string& directory : request_.config.headers.directories) out.push_back("-I" + directory);
     return out;
   }
 
@@ -353,7 +353,7 @@ class HeaderReader {
   }
 
   CheckRequest& request_;
-  uint64_t max_compile_seconds_ = request_.config.max_compile_seconds;
+  uint64_t max_compile_seconds_ = request_.config.limits.max_compile_seconds;
   std::optional<std::set<std::string, std::less<>>> words_;  // of the script; nullopt for an import
   std::set<std::string, std::less<>> own_;
   syntax::Prelude prelude_;

@@ -60,7 +60,7 @@ source::Diagnostic with_doubt(source::Diagnostic said, const source::Sources& so
   if (!options.command->takes_script_arguments || !said.span.source.valid()) return said;
   const bool is_refusal = said.id == builtins::kRefusedByScript;
   const std::string_view text = is_refusal ? std::string_view(sources[said.span.source].text) : sources.text(said.span);
-  const std::string parameter = missing_parameter(text, options.config.positional);
+  const std::string parameter = missing_parameter(text, options.config.arguments.positional);
   if (parameter.empty()) return said;
   said.hint = fmt::format("`espy check {} -- ARGUMENTS` gives it", sources[said.span.source].name);
   said.message = fmt::format("not known: `{}` is not given, and decides this: {}", parameter, said.message);

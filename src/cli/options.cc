@@ -30,8 +30,8 @@ Result<uint32_t> parse_pid(std::string_view text, const std::string& message) {
 }
 
 Status set_pid(Options& options, std::string_view text) {
-  options.config.pid = TRY(parse_pid(text, fmt::format("`{}` is not a process id", text)));
-  options.session.watched_pid = options.config.pid;
+  options.config.tracee.pid = TRY(parse_pid(text, fmt::format("`{}` is not a process id", text)));
+  options.session.watched_pid = options.config.tracee.pid;
   return {};
 }
 
@@ -43,7 +43,7 @@ Status set_given(std::string_view option, std::string& to, std::string_view text
 }
 
 Status set_follow_new(Options& options, std::string_view) {
-  options.config.follows = options.session.follows_new_only = true;
+  options.config.tracee.follows = options.session.follows_new_only = true;
   return {};
 }
 
@@ -121,7 +121,7 @@ Status add_debug_directories(Options& options, std::string_view text) {
 Status set_listen(Options& options, std::string_view text) {
   TRY_STATUS(serve::parse_address(text));
   options.listen = text;
-  options.config.counts_losses = options.config.measures_cost = true;
+  options.config.counting.losses = options.config.counting.cost = true;
   return {};
 }
 
@@ -130,7 +130,7 @@ Status set_watch(Options& options, std::string_view interval) {
   options.watch_interval_ns = TRY(parse_time("--watch", "takes an interval such as 1s, 500ms or 1m", interval));
   if (options.watch_interval_ns < kLeastNs)
     return fail(fmt::format("--watch {} is too often: 100ms is the shortest interval", interval));
-  options.config.counts_losses = true;
+  options.config.counting.losses = true;
   return {};
 }
 
@@ -146,13 +146,13 @@ Status add_disabled_features(Options& options, std::string_view text) {
 }
 
 Status set_verbose(Options& options, std::string_view) {
-  options.verbose = options.config.counts_losses = options.config.measures_cost = options.session.shows_cost = true;
+  options.verbose = options.config.counting.losses = options.config.counting.cost = options.session.shows_cost = true;
   return {};
 }
 
 Status set_cost(Options& options, std::string_view interval) {
   constexpr uint64_t kLeastNs = 100'000'000;
-  options.shows_cost = options.config.counts_hits = options.config.measures_cost = options.session.shows_cost = true;
+  options.shows_cost = options.config.counting.hits = options.config.counting.cost = options.session.shows_cost = true;
   if (interval.empty()) return {};
   options.session.cost_interval_ns = TRY(parse_time("--cost", "takes an interval such as 5s, 500ms or 1m", interval));
   if (options.session.cost_interval_ns < kLeastNs)
@@ -178,17 +178,17 @@ Status set_budget(Options& options, std::string_view text) {
                     kLeast, kMost, text));
   options.session.budget_cpus = percent / 100;
   options.is_budget_of_all_cpus = is_of_all;
-  options.config.counts_hits = options.config.measures_cost = options.config.has_gates = true;
+  options.config.counting.hits = options.config.counting.cost = options.config.counting.has_gates = true;
   return {};
 }
 
 Status set_check_cost(Options& options, std::string_view) {
-  options.session.checks_cost = options.config.counts_hits = options.config.has_gates = true;
+  options.session.checks_cost = options.config.counting.hits = options.config.counting.has_gates = true;
   return {};
 }
 
 Status set_strict(Options& options, std::string_view) {
-  options.session.is_strict = options.config.counts_losses = true;
+  options.session.is_strict = options.config.counting.losses = true;
   return {};
 }
 
@@ -279,7 +279,7 @@ constexpr OptionRow kOptionRows[] = {
      set_text<&Options::child_command>},
     {0, "follow", "",
      "with -p or -c: trace this process, those it has started and those it starts, and end when all have ended",
-     set_flag<&Options::config, &Config::follows>},
+     set_flag<&Options::config, &Config::tracee, &Config::Tracee::follows>},
     {0, "follow-new", "", "the same without the processes that it has started already", set_follow_new},
     {0, "cgroup", "PATH",
      "trace only the tasks of this control group and of those below it, and end when it is removed", set_cgroup},
@@ -327,7 +327,8 @@ constexpr OptionRow kOptionRows[] = {
      "count events for 20 ms first, and end if the probes will take more than a tenth of a CPU, or ask at a terminal; "
      "the command of -c has not begun then",
      set_check_cost},
-    {0, "yes", "", "with --check-cost: go on in any case", set_flag<&Options::config, &Config::accepts_cost>},
+    {0, "yes", "", "with --check-cost: go on in any case",
+     set_flag<&Options::config, &Config::counting, &Config::Counting::accepts_cost>},
     {0, "strict", "", "fail with a reason if any number shown is not exact", set_strict},
     {'q', "quiet", "", "do not say how many probes were attached", set_flag<&Options::quiet>},
     {'k', "warnings", "", "say where in the script a kernel helper failed",
@@ -336,9 +337,9 @@ constexpr OptionRow kOptionRows[] = {
     {0, "unsafe", "", "allow system(), signal() and others that change the machine",
      set_flag<&Options::config, &Config::allow_unsafe>},
     {'I', "", "DIRECTORY", "search this directory for included headers",
-     add_text<&Options::config, &Config::include_directories>},
+     add_text<&Options::config, &Config::headers, &Config::Headers::directories>},
     {0, "include", "FILE", "include this header before the first line of the program",
-     add_text<&Options::config, &Config::include_files>},
+     add_text<&Options::config, &Config::headers, &Config::Headers::files>},
     {0, "debuginfo", "DIRECTORIES", "search these directories for separate debug files (colon-separated)",
      add_debug_directories},
     {0, "traceable-functions", "FILE", "read the names of traceable kernel functions from this file, one a line",
@@ -499,7 +500,7 @@ class Parser {
 
   void take_word(std::string_view word, bool is_behind_dashes = false) {
     if (is_behind_dashes && options_.command->takes_script_arguments) {
-      options_.config.positional.emplace_back(word);
+      options_.config.arguments.positional.emplace_back(word);
       return;
     }
     const bool is_pattern = options_.command->operands == Operands::kPattern;
@@ -510,7 +511,7 @@ class Parser {
     } else if (!has_script()) {
       options_.file = word;
     } else {
-      options_.config.positional.emplace_back(word);
+      options_.config.arguments.positional.emplace_back(word);
     }
   }
 
@@ -577,7 +578,7 @@ class Parser {
   // --name=VALUE, --name VALUE; of a switch --name alone, or --name=false.
   Status take_script_option(const check::ScriptOption& option, std::string_view word) {
     if (word.find('=') != std::string_view::npos || option.is_switch()) return take_named(word);
-    options_.config.named.emplace_back(option.name, TRY(argument_of(word)));
+    options_.config.arguments.named.emplace_back(option.name, TRY(argument_of(word)));
     return {};
   }
 
@@ -585,7 +586,8 @@ class Parser {
   Status take_named(std::string_view word) {
     const size_t equals = word.find('=');
     const std::string name(word.substr(2, equals == std::string_view::npos ? equals : equals - 2));
-    options_.config.named.emplace_back(name, equals == std::string_view::npos ? "true" : word.substr(equals + 1));
+    options_.config.arguments.named.emplace_back(name,
+                                                 equals == std::string_view::npos ? "true" : word.substr(equals + 1));
     return {};
   }
 
@@ -660,8 +662,8 @@ Status check_recordings(const Options& options) {
 }
 
 Status check_combination(const Options& options) {
-  if (options.config.pid && options.child_command) return fail("-p and -c cannot be used together");
-  if (options.config.follows && !options.config.pid && !options.child_command)
+  if (options.config.tracee.pid && options.child_command) return fail("-p and -c cannot be used together");
+  if (options.config.tracee.follows && !options.config.tracee.pid && !options.child_command)
     return fail("--follow needs a process to follow", 0, "-p PID, or -c COMMAND");
   if (options.watch_interval_ns > 0 && options.format != "text")
     return fail(fmt::format("--watch shows text: not with -f {}", options.format), 0,
@@ -697,7 +699,8 @@ Result<Options> parse_options(std::span<char* const> arguments) {
   Options options = TRY(Parser(arguments).parse());
   // The words before -e are positional arguments as well.
   if (options.program_text && options.file) {
-    options.config.positional.insert(options.config.positional.begin(), *std::exchange(options.file, {}));
+    options.config.arguments.positional.insert(options.config.arguments.positional.begin(),
+                                               *std::exchange(options.file, {}));
   }
   TRY_STATUS(check_combination(options));
   return options;

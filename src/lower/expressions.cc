@@ -497,7 +497,7 @@ void Lowering::count_truncated(ExprId call, ValueId size_bytes, Condition condit
         program::LossKind::kString,
         fmt::format("strings did not fit max_strlen = {}: keys, comparisons and lengths have their beginning only "
                     "(raise it)",
-                    config().max_strlen));
+                    config().limits.max_strlen));
   });
 }
 

@@ -381,7 +381,7 @@ void add_group(ModuleContext& module, const Group& group) {
   if (may_be_off(group)) {
     module.program.gates.is_gated.resize(id.index + 1);
     module.program.gates.is_gated[id.index] = true;
-    if (module.checked.config.has_gates && module.checked.config.measures_cost) module.add_caller_table(id);
+    if (module.checked.config.counting.has_gates && module.checked.config.counting.cost) module.add_caller_table(id);
   }
   ir::Unit out{id, {module.ir.functions.add({})}};
   std::vector<ir::Function> parts;
@@ -394,7 +394,7 @@ void add_group(ModuleContext& module, const Group& group) {
     parts.push_back(Lowering(module, first, out, part_of(group, first)).lower_dismissal(numbers_of(module, group)));
   for (const Unit* unit : group.units) {
     for (const ProbeId probe : unit->probes) module.program.probes[probe].program = id;
-    if (module.checked.config.has_gates)
+    if (module.checked.config.counting.has_gates)
       for (const program::ScriptMapId map : module.maps_assigned_by(*unit))
         module.program.script_maps[map].writers.push_back(id);
     parts.push_back(Lowering(module, *unit, out, part_of(group, *unit)).lower_action());
@@ -412,14 +412,14 @@ Lowered lower(const check::Checked& checked, types::Types& types, kernel::Kernel
   module.makes_loops_for_unroll = options.loops_for_unroll;
   module.program.probes = checked.probes;
   module.add_fixed_maps();
-  if (checked.config.counts_losses || checked.config.counts_hits) module.add_hit_counters();
+  if (checked.config.counting.losses || checked.config.counting.hits) module.add_hit_counters();
   module.add_script_maps();
   add_cgroup_map(module);
   add_followed_map(module);
   module.choose_ring_size();
   const std::vector<Group> groups = group_units(module, options.separate_programs);
-  if (checked.config.has_gates) module.add_gates(static_cast<uint32_t>(groups.size()));
-  if (checked.config.measures_cost && !kernel.has(kernel::Feature::kRunStatistics))
+  if (checked.config.counting.has_gates) module.add_gates(static_cast<uint32_t>(groups.size()));
+  if (checked.config.counting.cost && !kernel.has(kernel::Feature::kRunStatistics))
     module.add_own_times(static_cast<uint32_t>(groups.size()));
   for (const Group& group : groups) add_group(module, group);
   add_followers(module);

@@ -130,7 +130,7 @@ program::StackMaps ModuleContext::stack_maps(TypeId type) {
   if (known != program.stacks.end()) return *known;
   constexpr uint32_t kFrameBytes = 8;  // an address, in all modes
   const uint32_t stack_bytes = std::max(types[type].count, 1u) * kFrameBytes;
-  const auto most = static_cast<uint32_t>(checked.config.max_stacks);
+  const auto most = static_cast<uint32_t>(checked.config.limits.max_stacks);
   const bool keeps_by_content = kernel.has(kernel::Feature::kHashAllocation);
   const uint32_t map_count = keeps_by_content ? 2 : 8;
   program::StackMaps out{.type = type};
@@ -303,7 +303,7 @@ bool wants_preallocation(uint64_t entries, uint64_t total_bytes, bool has_irq_of
 // a plain hash whose elements have a slot for each CPU takes 0.5 us. Slots are as far apart as cache lines, so there
 // must not be too many.
 void ModuleContext::add_hash(const check::CheckedMap& map, bool has_irq_off, program::ScriptMap& out) {
-  const uint64_t entries = map.max_entries ? map.max_entries : checked.config.max_map_keys;
+  const uint64_t entries = map.max_entries ? map.max_entries : checked.config.limits.max_map_keys;
   const bool is_recent = types[map.value].kind == types::Kind::kRecent;
   MapKind kind = hash_kind(map, types::is_aggregation(types[map.value]) && !is_recent);
   out.storage = is_per_cpu(kind) ? Storage::kPercpuHash : Storage::kHash;
@@ -398,7 +398,7 @@ void ModuleContext::choose_ring_size() {
   for (const check::Unit& unit : checked.units)
     is_large = is_large || (may_emit(unit) && (!unit.action || !unit.context.fires_rarely));
   program.ring_bytes = is_large ? kLargeRingBytes : kSmallRingBytes;
-  const uint64_t pages = checked.config.perf_rb_pages;
+  const uint64_t pages = checked.config.limits.perf_rb_pages;
   if (pages) {
     const uint64_t bytes = std::clamp(pages * program.page_size_bytes, kLeastRingBytes, kMostRingBytes);
     program.ring_bytes = static_cast<uint32_t>(std::bit_ceil(bytes));
@@ -411,7 +411,7 @@ void ModuleContext::choose_ring_size() {
 
 void ModuleContext::finish() {
   program.license = checked.config.license;
-  program.verifier_log_bytes = static_cast<uint32_t>(checked.config.log_size);
+  program.verifier_log_bytes = static_cast<uint32_t>(checked.config.limits.log_size);
   if (program.ring.valid()) {
     program.ring_slack_bytes = round_up(std::max(longest_record_bytes, 1u), program.page_size_bytes);
     program::BpfMap& ring = program.maps[program.ring];

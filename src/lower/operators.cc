@@ -71,7 +71,8 @@ std::optional<ValueId> Lowering::equals_probe_name(const syntax::Binary& node) {
 ValueId Lowering::compare_bytes(const syntax::Binary& node) {
   // Of what is longer than a constant, the rest does not matter.
   for (const auto& [constant, other] : {std::pair{node.left, node.right}, std::pair{node.right, node.left}})
-    if (const auto known = text(constant); known && known->size() + 1 < config().max_strlen) allow_truncation(other);
+    if (const auto known = text(constant); known && known->size() + 1 < config().limits.max_strlen)
+      allow_truncation(other);
   Operand left = value(node.left);
   Operand right = value(node.right);
   if (node.op != BinaryOp::kEqual && node.op != BinaryOp::kNotEqual) return compare_order(node.op, left, right);
@@ -200,7 +201,7 @@ Operand Lowering::cast_value(ExprId expr, const syntax::Cast& node) {
   if (target.kind == Kind::kString) {  // (string[N])p reads from the pointer
     const ValueId address = memory(target.size_bytes, "cast");
     const ValueId length = read_string(address, target.count, operand.value, from.space, true);
-    if (target.may_be_cut && target.count >= config().max_strlen)
+    if (target.may_be_cut && target.count >= config().limits.max_strlen)
       count_truncated({}, length, Condition::uge, target.count - 1);
     return {to, address, true, AddressSpace::kBpf, length};
   }

@@ -165,19 +165,20 @@ void skip_other_tasks(Builder& ir, ModuleContext& module) {
 // Another process can have got the number since the wanted one ended.
 void skip_other_processes(Builder& ir, ModuleContext& module) {
   const spec::Config& config = module.checked.config;
-  const auto only = config.only_process();
+  const auto only = config.tracee.only_process();
   if (!only) return;
   const BlockId other = ir.add_block("other_process");
   const BlockId same = ir.add_block("same_process");
   const MapId started = module.program.following.processes;
   const BlockId maybe = started.valid() ? ir.add_block("maybe_started") : other;
-  const BlockId numbered = config.process_start ? ir.add_block("same_number") : same;
-  const ValueId id =
-      config.pid_namespace ? own_id(ir, module.types, module.kernel, *config.pid_namespace, true) : current_process(ir);
+  const BlockId numbered = config.tracee.process_start ? ir.add_block("same_number") : same;
+  const ValueId id = config.tracee.pid_namespace
+                         ? own_id(ir, module.types, module.kernel, *config.tracee.pid_namespace, true)
+                         : current_process(ir);
   ir.branch(Condition::eq, id, *only, numbered, maybe);
-  if (config.process_start) {
+  if (config.tracee.process_start) {
     ir.enter(numbered);
-    compare_start(ir, module, *config.process_start, same, maybe);
+    compare_start(ir, module, *config.tracee.process_start, same, maybe);
   }
   if (started.valid()) {
     ir.enter(maybe);
@@ -188,19 +189,19 @@ void skip_other_processes(Builder& ir, ModuleContext& module) {
 }
 
 void add_cgroup_map(ModuleContext& module) {
-  if (const auto& group = module.checked.config.cgroup)
+  if (const auto& group = module.checked.config.tracee.cgroup)
     module.program.cgroup = module.program.maps.add(
         {.name = "cgroup", .kind = program::MapKind::kCgroupArray, .value_size = 4, .cgroup = group->path});
 }
 
 void add_followed_map(ModuleContext& module) {
-  if (!module.checked.config.follows) return;
+  if (!module.checked.config.tracee.follows) return;
   module.program.following.processes =
       module.program.maps.add({.name = "processes", .kind = program::MapKind::kHash, .max_entries = kMaxProcesses});
 }
 
 void add_followers(ModuleContext& module) {
-  if (!module.checked.config.follows) return;
+  if (!module.checked.config.tracee.follows) return;
   // The program that removes keys is attached before the one that adds them, so that no key stays for ever.
   const Follower free(module, "sched_process_free", [](Follower& f) {  // (task)
     const ValueId process = f.member(f.argument(0), "task_struct", "tgid", 4);
@@ -233,7 +234,8 @@ void add_followers(ModuleContext& module) {
 void add_first_thread_watch(ModuleContext& module) {
   constexpr int64_t kSignalGroupExit = 4;  // SIGNAL_GROUP_EXIT in include/linux/sched/signal.h
   const auto is_user_probe = [](const program::BpfProgram& each) { return each.hook == program::Hook::kUserFunction; };
-  if (!module.checked.config.only_process_for_kernel() || std::ranges::none_of(module.program.programs, is_user_probe))
+  if (!module.checked.config.tracee.only_process_for_kernel() ||
+      std::ranges::none_of(module.program.programs, is_user_probe))
     return;
   if (!can_read(module.kernel) || !module.kernel.find_struct(module.types, "task_struct").valid()) return;
   const Follower exit(module, "sched_process_exit", [&](Follower& f) {  // (task)

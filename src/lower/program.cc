@@ -248,7 +248,7 @@ void Lowering::count_caller() {
   const uint32_t table = module_.program.gates.caller_table(functions_.program());
   if (table == 0) return;
   const ValueId on_cpu = cpu();
-  const auto& space = config().pid_namespace;
+  const auto& space = config().tracee.pid_namespace;
   const ValueId process = space ? own_id(ir(), types(), kernel(), *space, true) : current_process(ir());
   const ValueId slot = cpu_slot(on_cpu);
   const ValueId of_cpu = ir().binary(Op::k_add, ir().map_value(module_.program.globals, table),

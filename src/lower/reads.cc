@@ -69,7 +69,7 @@ bool Lowering::is_plain_member(TypeId struct_type, int64_t offset_bytes, uint8_t
 }
 
 Lowering::KernelRead Lowering::kernel_read(TypeId struct_type, int64_t offset_bytes, uint8_t size_bytes) {
-  const bool needs_faults = config().warn_helper_errors || config().counts_losses;
+  const bool needs_faults = config().warn_helper_errors || config().counting.losses;
   if ((needs_faults && may_copy_from_kernel()) || !kernel().kfunc_id("bpf_rdonly_cast")) return KernelRead::kCopy;
   if (kernel().has(kernel::Feature::kRdonlyCastVoid)) return KernelRead::kCast;
   if (!struct_type.valid() || !kernel().has(kernel::Feature::kRdonlyCastTyped)) return KernelRead::kCopy;

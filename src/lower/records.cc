@@ -264,7 +264,7 @@ ValueId Lowering::reserve_in_ring(ValueId base, uint32_t size_bytes, BlockId oth
   ir().jump(lost);
   ir().enter(lost);
   ir().atomic_add(8, base, ir().constant(1), program::kRingLostOffset);
-  if (config().counts_losses) count_loss(program::LossKind::kRecord, "");
+  if (config().counting.losses) count_loss(program::LossKind::kRecord, "");
   ir().jump(otherwise);
   ir().enter(got);
   return head;

@@ -110,7 +110,8 @@ spec::ProbeContext context(spec::ContextRequest& request) {
 Status attach_to_processes(const spec::AttachRequest& request, program::ProbeId id, const load::PerfEvent& event,
                            uint32_t pid) {
   std::vector<uint32_t> started;
-  if (const program::MapId map = request.program.following.processes; map.valid() && !request.config.pid_namespace)
+  if (const program::MapId map = request.program.following.processes;
+      map.valid() && !request.config.tracee.pid_namespace)
     TRY_STATUS(request.machine.for_each(map, [&](std::span<const std::byte> key, std::span<const std::byte>) {
       started.push_back(static_cast<uint32_t>(load_le(key, 0, 4)));
     }));
@@ -132,7 +133,7 @@ Status attach_one(const spec::AttachRequest& request, program::ProbeId id) {
   event.config = found->config;
   event.period = probe.number;
   // Counts the events of this process only. A counter per CPU, filtered by pid, would count all processes.
-  if (const auto only = request.config.only_process()) return attach_to_processes(request, id, event, *only);
+  if (const auto only = request.config.tracee.only_process()) return attach_to_processes(request, id, event, *only);
   for (const uint32_t cpu : kernel::online_cpus()) {
     event.cpu = static_cast<int32_t>(cpu);
     event.on_each_cpu = true;

@@ -64,12 +64,12 @@ class Binder {
     const auto parts = request_.parts;
     if (!request_.is_listing && report_shared_frames(request_)) return {};
     if (const auto place = parse_line_target(parts)) return at_line(*place);
-    if (parts.size() == 1 && request_.config.pid)
-      return in_file(fmt::format("/proc/{}/exe", *request_.config.pid), parts);
+    if (parts.size() == 1 && request_.config.tracee.pid)
+      return in_file(fmt::format("/proc/{}/exe", *request_.config.tracee.pid), parts);
     if (parts.size() < 2 || !parse_function_pattern(parts.subspan(1)))
       return report_wrong_form(request_, kRow.form, "uprobe:/bin/bash:readline");
     if (has_wildcard(parts[0])) return in_files(parts[0], parts.subspan(1));
-    const auto path = symbols::resolve_library(parts[0], request_.config.pid, request_.kernel.arch());
+    const auto path = symbols::resolve_library(parts[0], request_.config.tracee.pid, request_.kernel.arch());
     if (!path) return missing_file(path.error());
     return in_file(*path, parts.subspan(1));
   }
@@ -89,7 +89,7 @@ class Binder {
   std::vector<spec::BoundProbe> in_files(const std::string& pattern, std::span<const std::string> place) {
     has_file_wildcard_ = true;
     std::vector<spec::BoundProbe> all;
-    for (const std::string& path : symbols::find_libraries(pattern, request_.config.pid)) {
+    for (const std::string& path : symbols::find_libraries(pattern, request_.config.tracee.pid)) {
       for (spec::BoundProbe& bound : in_file(path, place)) {
         bound.probe.is_optional = true;
         all.push_back(std::move(bound));
@@ -140,9 +140,10 @@ class Binder {
       refuse("offset-on-return", "a uretprobe fires at the return of a function and takes no line");
       return {};
     }
-    const std::string binary =
-        place.binary.empty() && request_.config.pid ? fmt::format("/proc/{}/exe", *request_.config.pid) : place.binary;
-    const auto path = symbols::resolve_library(binary, request_.config.pid, request_.kernel.arch());
+    const std::string binary = place.binary.empty() && request_.config.tracee.pid
+                                   ? fmt::format("/proc/{}/exe", *request_.config.tracee.pid)
+                                   : place.binary;
+    const auto path = symbols::resolve_library(binary, request_.config.tracee.pid, request_.kernel.arch());
     const auto file = path ? open_to_probe(request_, *path) : tl::unexpected(path.error());
     if (!path || (!file && file.error().code == ENOENT)) return missing_file(path ? file.error() : path.error());
     const auto debug = file ? (*file)->debug_info() : tl::unexpected(file.error());
@@ -379,7 +380,7 @@ class Binder {
   // Of functions that begin with a loop, the kernel fires in each iteration. A destructor that frees the object (D0 in
   // the Itanium C++ ABI, 5.1.4.3) calls the one that does not.
   void tell_counted_again(const symbols::ElfFile& file, const std::vector<symbols::ElfSymbol>& functions) {
-    if (has_wildcard(pattern_.text) && !request_.config.counts_losses) return;
+    if (has_wildcard(pattern_.text) && !request_.config.counting.losses) return;
     const bool is_generic = pattern_.text.find('[') != std::string::npos;
     if (file.go_binary() && functions.size() > 1 && !has_wildcard(pattern_.text) && !is_generic)
       warning("counted-again",
@@ -470,7 +471,7 @@ class Binder {
 
   bool reads_all(const symbols::ElfFile& file) const {
     constexpr uint64_t kSmallBytes = 1 << 20;  // decoded in a millisecond or two
-    return request_.config.counts_losses || file.image().file().size_bytes <= kSmallBytes;
+    return request_.config.counting.losses || file.image().file().size_bytes <= kSmallBytes;
   }
 
   symbols::ReturnFinder& finder(const symbols::ElfFile& file) {
@@ -489,7 +490,7 @@ class Binder {
   void add_inlined(const symbols::ElfFile& file, std::vector<std::string>& missed, std::string& hint) {
     constexpr uint64_t kSmallBytes = 8 << 20;
     if (has_wildcard(pattern_.text) || file.go_binary() || !file.is_64bit()) return;
-    if (!request_.config.counts_losses && file.image().file().size_bytes > kSmallBytes) return;
+    if (!request_.config.counting.losses && file.image().file().size_bytes > kSmallBytes) return;
     const auto debug = file.debug_info();
     if (!debug) return;
     const std::vector<symbols::Statement> copies = (*debug)->inlined_copies(pattern_.text);

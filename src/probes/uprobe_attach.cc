@@ -129,7 +129,7 @@ std::vector<ProbeId> possible_probes(const spec::AttachRequest& request, const I
 // The process that the kernel shall put breakpoints in, nullopt for all: it looks for the memory of the first thread,
 // which has none after its end (uprobe_multi_link_filter() in kernel/trace/bpf_trace.c). The programs ask, too.
 std::optional<uint32_t> process_for_kernel(const spec::Config& config) {
-  const auto pid = config.only_process_for_kernel();
+  const auto pid = config.tracee.only_process_for_kernel();
   return pid && symbols::task_with_memory(*pid) != *pid ? std::nullopt : pid;
 }
 

@@ -158,7 +158,7 @@ std::string resolved_operands(const Variables& variables, const UsdtLocation& lo
 }
 
 std::vector<spec::BoundProbe> bind(spec::BindRequest& request) {
-  const auto target = parse_target(request.parts, request.config.pid);
+  const auto target = parse_target(request.parts, request.config.tracee.pid);
   if (!target) return report_wrong_form(request, kUsdt.form, "usdt:/usr/bin/python3:function__entry");
   const auto bad_target = [&](const Error& error) {
     auto& said = error.code == ENOENT ? request.missing : request.diagnostics;
@@ -166,7 +166,7 @@ std::vector<spec::BoundProbe> bind(spec::BindRequest& request) {
     return std::vector<spec::BoundProbe>{};
   };
   if (request.symbols == nullptr) return {};
-  const auto files = find(*request.symbols, request.kernel.arch(), *target, request.config.pid);
+  const auto files = find(*request.symbols, request.kernel.arch(), *target, request.config.tracee.pid);
   if (!files) return bad_target(files.error());
   if (!request.is_listing && report_shared_frames(request)) return {};
   const bool has_file_wildcard = has_wildcard(target->file);
@@ -286,12 +286,13 @@ std::vector<spec::ListedProbe> list(spec::ListRequest& request) {
   Target target;
   if (request.parts.size() == 1) {
     target.file = request.parts[0];
-  } else if (const auto parsed = parse_target(request.parts, request.config.pid)) {
+  } else if (const auto parsed = parse_target(request.parts, request.config.tracee.pid)) {
     target = *parsed;
   }
-  if (target.file.empty() && request.config.pid) target.file = fmt::format("/proc/{}/exe", *request.config.pid);
+  if (target.file.empty() && request.config.tracee.pid)
+    target.file = fmt::format("/proc/{}/exe", *request.config.tracee.pid);
   if (request.symbols == nullptr) return {};
-  const auto files = find(*request.symbols, request.kernel.arch(), target, request.config.pid);
+  const auto files = find(*request.symbols, request.kernel.arch(), target, request.config.tracee.pid);
   if (!files) return {};
   std::vector<spec::ListedProbe> out;
   for (const Found& found : *files) {

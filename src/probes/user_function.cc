@@ -142,8 +142,8 @@ Result<std::shared_ptr<const symbols::ElfFile>> open_to_probe(const spec::BindRe
 }
 
 void warn_unless_mapped(const spec::BindRequest& request, const std::string& path, const symbols::ElfFile& file) {
-  if (!request.config.pid || request.config.follows || request.is_listing) return;
-  const uint32_t pid = *request.config.pid;
+  if (!request.config.tracee.pid || request.config.tracee.follows || request.is_listing) return;
+  const uint32_t pid = *request.config.tracee.pid;
   if (std::ranges::find(request.earlier, path, &program::Probe::target) != request.earlier.end()) return;
   const FileIdentity& wanted = file.file_state().identity;
   std::vector<symbols::Mapping> others;
@@ -182,7 +182,7 @@ std::string why_cut_off(const symbols::ElfFile& file) {
 }
 
 std::string tell_why_unreadable(spec::ListRequest& request) {
-  const auto& pid = request.config.pid;
+  const auto& pid = request.config.tracee.pid;
   const auto place = parse_line_target(request.parts);
   std::string target = place ? place->binary : request.parts.empty() ? "" : request.parts[0];
   if (target.empty() && pid) target = fmt::format("/proc/{}/exe", *pid);
@@ -296,13 +296,13 @@ ProbedFunctions choose_functions(const symbols::ElfFile& file, const FunctionPat
 std::string function_in_probe_name(const FunctionPattern& pattern, const std::string& symbol,
                                    const spec::Config& config) {
   const std::string demangled = symbols::demangle(symbol);
-  if (!pattern.is_source_name || !config.cpp_demangle || demangled == symbol) return symbol;
+  if (!pattern.is_source_name || !config.symbols.demangle || demangled == symbol) return symbol;
   const std::string_view prefix = !pattern.prefix.empty() ? pattern.prefix : is_rust(symbol) ? kRust : "cpp";
   return fmt::format("{}:\"{}\"", prefix, escape(demangled));
 }
 
 std::string shown_function(const std::string& symbol, const spec::Config& config) {
-  return config.cpp_demangle ? symbols::demangle(symbol) : symbol;
+  return config.symbols.demangle ? symbols::demangle(symbol) : symbol;
 }
 
 std::string nearest_function(const symbols::ElfFile& file, const FunctionPattern& pattern) {
@@ -494,7 +494,7 @@ enum class Kind : uint8_t { kEntry, kReturn };
 std::string_view name_of(Kind kind) { return kind == Kind::kEntry ? "uprobe" : "uretprobe"; }
 
 std::vector<std::shared_ptr<const symbols::ElfFile>> listed_files(spec::ListRequest& request, std::string_view binary) {
-  const auto& pid = request.config.pid;
+  const auto& pid = request.config.tracee.pid;
   const std::string target = binary.empty() && pid ? fmt::format("/proc/{}/exe", *pid) : std::string(binary);
   std::vector<std::string> paths;
   if (has_wildcard(target))
@@ -574,7 +574,7 @@ void list_functions(spec::ListRequest& request, Kind kind, const symbols::ElfFil
 }
 
 std::vector<spec::ListedProbe> list(spec::ListRequest& request, Kind kind) {
-  if (request.parts.empty() && !request.config.pid) return {};
+  if (request.parts.empty() && !request.config.tracee.pid) return {};
   std::vector<spec::ListedProbe> out;
   if (const auto place = parse_line_target(request.parts)) {
     const auto files = listed_files(request, place->binary);

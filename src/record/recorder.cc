@@ -319,7 +319,7 @@ recording::Description describe(const run::Environment& e, const RecordWishes& w
   out.started_ns = clock_ns(CLOCK_BOOTTIME);
   out.started_wall_ns = out.started_ns + static_cast<uint64_t>(runtime::wall_clock_offset_ns(CLOCK_BOOTTIME));
   out.max_text_bytes = wishes.max_text_bytes;
-  if (e.config.has_child) out.child_pid = e.config.child_pid;
+  if (e.config.tracee.has_child) out.child_pid = e.config.tracee.child_pid;
   out.types = script.types;
   out.layouts = script.layouts;
   out.probes = script.probes;
@@ -467,9 +467,9 @@ int record(const run::RunOptions& options, const run::Host& host, const Link& li
   run::Environment& e = **environment;
   RecordWishes wishes;
   wishes.reads.emplace();
-  e.config.has_child = options.child_command.has_value();  // it is started later
+  e.config.tracee.has_child = options.child_command.has_value();  // it is started later
   if (const Status added = add_reads(options, e, *wishes.reads); !added) return EXIT_FAILURE;
-  e.config.has_child = false;
+  e.config.tracee.has_child = false;
   wishes.depth = std::min(kMaxRecordDepth, wishes.reads->depth);
   if (wishes.reads->targets.empty())
     return run::complain(
@@ -512,8 +512,8 @@ run::RunOptions options_of_replay(const run::RunOptions& options) {
   out.child_command.reset();
   out.cgroup.clear();
   out.container.clear();
-  out.config.pid.reset();
-  out.config.follows = false;
+  out.config.tracee.pid.reset();
+  out.config.tracee.follows = false;
   out.session.watched_pid.reset();
   out.shown_diagnostic = run::as_of_recording;
   return out;

@@ -111,11 +111,11 @@ std::vector<std::string> own_variables() {
 }  // namespace
 
 void find_process_start(spec::Config& config, uint32_t pid) {
-  if (config.pid_namespace && !config.pid_namespace->numbers_proc) return;
+  if (config.tracee.pid_namespace && !config.tracee.pid_namespace->numbers_proc) return;
   const auto ticks = kernel::start_ticks(pid);
   if (!ticks) return;
   const uint64_t tick_ns = kNsPerSecond / static_cast<uint64_t>(::sysconf(_SC_CLK_TCK));
-  config.process_start =
+  config.tracee.process_start =
       spec::ProcessStart{*ticks * tick_ns - static_cast<uint64_t>(time_namespace_offset_ns(CLOCK_BOOTTIME)), tick_ns};
 }
 
@@ -129,8 +129,8 @@ std::unique_ptr<Environment> make_environment(const RunOptions& options, std::un
                                                                {},
                                                                {},
                                                                options.config});
-  environment->config.pid_namespace = find_pid_namespace();
-  if (environment->config.pid) find_process_start(environment->config, *environment->config.pid);
+  environment->config.tracee.pid_namespace = find_pid_namespace();
+  if (environment->config.tracee.pid) find_process_start(environment->config, *environment->config.tracee.pid);
   environment->tool = options.tool;
   connect_btf(*environment);
   check::read_environment(
@@ -158,13 +158,13 @@ Result<std::unique_ptr<Environment>> open_environment(const RunOptions& options)
   auto kernel = TRY(kernel::open_kernel("/", std::move(tries)));
   if (!options.traceable_functions.empty()) TRY_STATUS(kernel->use_traceable_functions(options.traceable_functions));
   auto environment = make_environment(options, std::move(machine), std::move(kernel));
-  environment->config.cgroup = TRY(find_control_group(options.cgroup, options.container));
+  environment->config.tracee.cgroup = TRY(find_control_group(options.cgroup, options.container));
   return environment;
 }
 
 void follow_command(const RunOptions& options, Environment& environment) {
-  if (!options.child_command || options.config.pid) return;
-  environment.config.follows = environment.kernel->find_struct(environment.types, "task_struct").valid();
+  if (!options.child_command || options.config.tracee.pid) return;
+  environment.config.tracee.follows = environment.kernel->find_struct(environment.types, "task_struct").valid();
 }
 
 namespace {

@@ -45,9 +45,9 @@ Status check_process(uint32_t pid) {
 
 Status check_can_run(const RunOptions& options) {
   const auto is_help = [](const auto& option) { return option.first == "help"; };
-  const bool ends_early = ends_before_load(options) || std::ranges::any_of(options.config.named, is_help);
+  const bool ends_early = ends_before_load(options) || std::ranges::any_of(options.config.arguments.named, is_help);
   if (!ends_early) TRY_STATUS(require_privileges());
-  return options.config.pid ? check_process(*options.config.pid) : Status();
+  return options.config.tracee.pid ? check_process(*options.config.tracee.pid) : Status();
 }
 
 }  // namespace espy::run

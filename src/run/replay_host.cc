@@ -65,7 +65,8 @@ output::RecordingGaps gaps_of(const recording::Reader& reader, bool is_at_end) {
 
 Status check_replay_options(const RunOptions& options) {
   const bool has_group = !options.cgroup.empty() || !options.container.empty();
-  if (options.config.pid || options.child_command || options.config.follows || has_group || !options.user.empty())
+  if (options.config.tracee.pid || options.child_command || options.config.tracee.follows || has_group ||
+      !options.user.empty())
     return fail("-i takes its events from a file: -p, -c, --follow, --cgroup and --user have no meaning there", 0,
                 "a predicate chooses a process: /pid == 1234/");
   if (options.from_ns > options.to_ns) return fail("--from is after --to: that leaves no time");
@@ -86,9 +87,9 @@ Result<std::unique_ptr<Environment>> open(Replay& replay, const RunOptions& opti
   replay.machine = machine.get();
   auto environment =
       make_environment(options, std::move(machine), kernel::make_described_kernel(description, has_feature));
-  environment->config.has_child = description.child_pid != 0;
-  environment->config.child_pid = description.child_pid;
-  environment->config.pid_namespace.reset();  // the ids are those that were recorded
+  environment->config.tracee.has_child = description.child_pid != 0;
+  environment->config.tracee.child_pid = description.child_pid;
+  environment->config.tracee.pid_namespace.reset();  // the ids are those that were recorded
   const spec::Registry& all = environment->registry;
   replay.providers.emplace(all.providers());
   environment->registry = spec::Registry({all.families().begin(), all.families().end()}, replay.providers->rows());

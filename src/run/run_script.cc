@@ -159,9 +159,9 @@ Result<std::optional<runtime::Child>> start_child(const RunOptions& options, con
                                                   spec::Config& config) {
   if (!options.child_command) return std::nullopt;
   runtime::Child child = TRY(runtime::Child::start(*options.child_command, user));
-  config.has_child = true;
-  config.child_pid = child.pid();
-  if (config.follows) find_process_start(config, config.child_pid);
+  config.tracee.has_child = true;
+  config.tracee.child_pid = child.pid();
+  if (config.tracee.follows) find_process_start(config, config.tracee.child_pid);
   return std::optional(std::move(child));
 }
 
@@ -207,7 +207,7 @@ bool is_too_long(const Environment& e, const program::Program& program) {
 // `-- --help`, unless the script has an option of that name itself.
 bool asks_for_help(const check::Checked& checked) {
   const auto is_help = [](const auto& option) { return option.first == "help"; };
-  return std::ranges::any_of(checked.config.named, is_help) &&
+  return std::ranges::any_of(checked.config.arguments.named, is_help) &&
          std::ranges::find(checked.options, "help", &check::ScriptOption::name) == checked.options.end();
 }
 
@@ -231,7 +231,7 @@ symbols::CachePolicy cache_policy(const spec::Config& config) {
   using spec::UserSymbolCache;
   const auto randomised = read_file("/proc/sys/kernel/randomize_va_space");
   const bool is_same = randomised && trim(*randomised) == "0";
-  switch (config.cache_user_symbols.value_or(is_same ? UserSymbolCache::kPerProgram : UserSymbolCache::kPerPid)) {
+  switch (config.symbols.cache.value_or(is_same ? UserSymbolCache::kPerProgram : UserSymbolCache::kPerPid)) {
     case UserSymbolCache::kPerProgram: return symbols::CachePolicy::kPerProgram;
     case UserSymbolCache::kPerPid: return symbols::CachePolicy::kPerPid;
     case UserSymbolCache::kNone: return symbols::CachePolicy::kNone;
@@ -273,9 +273,10 @@ runtime::SessionOptions session_options_of(const RunOptions& options, const chec
                                            runtime::Child* child) {
   runtime::SessionOptions out = options.session;
   out.shows_loss_report = options.verbose || (options.session.is_strict && options.format == "json");
-  out.stack_detail = {checked.config.show_debug_info, output::find_sink(options.format)->needs_files};
+  out.stack_detail = {checked.config.symbols.debug_info, output::find_sink(options.format)->needs_files};
   out.left_out_by_filter = check::events_in_other_tasks(checked);
-  if (checked.config.cgroup && !checked.config.cgroup->is_root) out.watched_directory = checked.config.cgroup->path;
+  if (checked.config.tracee.cgroup && !checked.config.tracee.cgroup->is_root)
+    out.watched_directory = checked.config.tracee.cgroup->path;
   if (child) {
     out.child_pid = child->pid();
     out.child_program = runtime::split_command(*options.child_command)->front();
@@ -305,7 +306,7 @@ Status refuse_unknown_options(const tool::Tool& tool, const check::Checked& chec
   const auto has = [](const auto& options, const std::string& name) {
     return std::ranges::find(options, name, &check::ScriptOption::name) != options.end();
   };
-  for (const auto& [name, value] : checked.config.named)
+  for (const auto& [name, value] : checked.config.arguments.named)
     if (!has(checked.options, name) && !has(tool.options, name))
       return fail(fmt::format("there is no option `--{}`", name), 0, "--help lists them");
   return {};
@@ -314,7 +315,7 @@ Status refuse_unknown_options(const tool::Tool& tool, const check::Checked& chec
 // An iterator sees all objects of the machine, in espy's own process.
 Status refuse_iterators_of_group(const check::Checked& checked) {
   const auto iterates = [](const check::Unit& unit) { return unit.context.kind == program::ProgramKind::kIter; };
-  if (!checked.config.cgroup || std::ranges::none_of(checked.units, iterates)) return {};
+  if (!checked.config.tracee.cgroup || std::ranges::none_of(checked.units, iterates)) return {};
   return fail("an `iter` probe cannot be limited to a control group: it visits the whole machine", 0,
               "without --cgroup and --container it runs");
 }
@@ -375,9 +376,9 @@ Result<int> compile_and_run(const RunOptions& options, Environment* e, const Pre
     return EXIT_FAILURE;  // as in bpftrace: the script did not run
   }
   TRY_STATUS(refuse_iterators_of_group(checked));
-  if (checked.config.follows && !e->kernel->find_struct(e->types, "task_struct").valid())
+  if (checked.config.tracee.follows && !e->kernel->find_struct(e->types, "task_struct").valid())
     return fail("--follow needs the types of the kernel (BTF), which this kernel does not tell");
-  e->symbols.configure(checked.config.cpp_demangle, cache_policy(checked.config));
+  e->symbols.configure(checked.config.symbols.demangle, cache_policy(checked.config));
 
   const auto program = TRY(compile_and_load(checked, *e, options, clock));
   if (!program) return EXIT_FAILURE;

@@ -31,8 +31,8 @@ std::vector<std::string> names_in(std::string_view list) {
 
 output::SpanFilter span_filter(const spec::Config& config) {
   output::SpanFilter filter{
-      static_cast<uint32_t>(config.span_depth), config.span_count, config.span_slower_than_ns, {}};
-  filter.order = names_in(config.span_order);
+      static_cast<uint32_t>(config.spans.depth), config.spans.count, config.spans.slower_than_ns, {}};
+  filter.order = names_in(config.spans.order);
   return filter;
 }
 
@@ -128,7 +128,7 @@ void HandlerContext::run_command(const std::string& command) {
   before_command_();
   has_run_command_ = true;
   const auto show = [this](std::string_view text) { sink_->text("syscall", text); };
-  const ShellLimits limits{config_.max_system_seconds, config_.max_system_bytes, ends_late_commands_};
+  const ShellLimits limits{config_.limits.max_system_seconds, config_.limits.max_system_bytes, ends_late_commands_};
   const auto result = run_shell_command(command, limits, show);
   if (!result) return report(result.error());
   cut_commands_ += result->was_cut ? 1 : 0;

@@ -177,7 +177,7 @@ void report_losses(load::Machine& machine, const program::Program& program, cons
   report_counters(program, machine.memory(program.globals), sources, sink);
   for (const std::string& other : loss_report.others) sink.message("runtime_error", other, "", 0, 0, 0);
   // The trailer shows a cut string where it is printed.
-  if (config.str_trunc_trailer.empty())
+  if (config.print.trunc_trailer.empty())
     report_count(sink,
                  fmt::format("strings that did not fit max_strlen = {} were shown cut (raise it)",
                              losses.truncated_strings.limit_bytes),

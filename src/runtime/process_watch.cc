@@ -29,11 +29,11 @@ void ProcessWatch::start(const program::Program& program, const spec::Config& co
   const bool is_wanted = std::ranges::any_of(
       program.events, [](const program::EventSchema& event) { return event.builtin == kRememberProcess; });
   // The events have ids of our pid namespace; if /proc has others, the two cannot be brought together.
-  if (!is_wanted || (config.pid_namespace && !config.pid_namespace->numbers_proc)) return;
+  if (!is_wanted || (config.tracee.pid_namespace && !config.tracee.pid_namespace->numbers_proc)) return;
   auto events = load::ProcessEvents::open();
   if (!events) return;
   events_.emplace(std::move(*events));
-  if (config.has_child) symbols_.process_started(config.child_pid, static_cast<uint32_t>(::getpid()));
+  if (config.tracee.has_child) symbols_.process_started(config.tracee.child_pid, static_cast<uint32_t>(::getpid()));
   symbols_.on_lookup([this] { drain(); });
 }
 

@@ -12,15 +12,15 @@
 namespace espy::runtime {
 
 output::TextStyle text_style(const spec::Config& config) {
-  return {.truncation_trailer = config.str_trunc_trailer,
-          .has_zeros = config.print_zeros,
-          .is_c = config.print_layout == spec::PrintLayout::kC,
-          .max_depth = static_cast<uint32_t>(config.print_depth),
-          .max_items = static_cast<uint32_t>(config.print_items),
-          .span_layout = config.span_layout,
-          .has_units = config.print_units,
-          .units = config.map_units,
-          .has_percentiles = config.hist_percentiles};
+  return {.truncation_trailer = config.print.trunc_trailer,
+          .has_zeros = config.print.zeros,
+          .is_c = config.print.layout == spec::PrintLayout::kC,
+          .max_depth = static_cast<uint32_t>(config.print.depth),
+          .max_items = static_cast<uint32_t>(config.print.items),
+          .span_layout = config.spans.layout,
+          .has_units = config.print.units,
+          .units = config.print.map_units,
+          .has_percentiles = config.print.percentiles};
 }
 
 RecordDecoder::RecordDecoder(load::Machine& machine, const program::Program& program, const types::Types& types,
@@ -30,8 +30,8 @@ RecordDecoder::RecordDecoder(load::Machine& machine, const program::Program& pro
       types_(types),
       resolver_(make_resolver(machine, program, symbols, unwound_stacks, detail)),
       styles_{text_style(config), text_style(config), text_style(config)},
-      shows_addresses_(config.print_addresses),
-      truncated_strings_{config.max_strlen, 0},
+      shows_addresses_(config.print.addresses),
+      truncated_strings_{config.limits.max_strlen, 0},
       formatters_(program.events.size()) {}
 
 void RecordDecoder::show_on(const TerminalText& terminal) {

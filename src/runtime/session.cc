@@ -242,7 +242,7 @@ Status Session::attach_probes() {
   if (!attached && !is_end_requested()) return attached;
   if (!options_.checks_cost || is_end_requested()) return {};
   // What keeps a budget need not be accepted.
-  const bool is_accepted = config_.accepts_cost || options_.budget_cpus > 0;
+  const bool is_accepted = config_.counting.accepts_cost || options_.budget_cpus > 0;
   return check_cost(machine_, program_, options_.hook_costs, is_accepted, sink_);
 }
 
@@ -250,7 +250,7 @@ Status Session::attach_probes() {
 Status Session::attach_followers() {
   TRY_STATUS(probes_.attach_followers());
   if (!program_.following.processes.valid() || !options_.watched_pid || options_.follows_new_only) return {};
-  if (config_.pid_namespace) {
+  if (config_.tracee.pid_namespace) {
     sink_.message("runtime_error",
                   "children that the process has already are not traced, as espy is in a pid namespace", "", 0, 0, 0);
     return {};
@@ -386,7 +386,7 @@ Status Session::finish() {
   });
   events_.note_unfinished();
   if (options_.progress != nullptr) options_.progress->begin([] { return "reading symbols"; });
-  if (config_.print_maps_on_exit) attempt([&] { return print_maps(); });
+  if (config_.print.maps_on_exit) attempt([&] { return print_maps(); });
   if (options_.progress != nullptr) options_.progress->end();
   return first && events_.is_out_of_memory() ? fail_out_of_memory() : first;
 }
@@ -438,15 +438,15 @@ bool Session::report_losses() {
   for (const std::string& gap : gaps_.sentences) send("runtime_error", gap);
   if (const uint64_t cut = context_.cut_files(); cut > 0)
     send("runtime_error", fmt::format("files of which cat() showed the first bytes only (raise max_cat_bytes = {}): {}",
-                                      config_.max_cat_bytes, cut));
+                                      config_.limits.max_cat_bytes, cut));
   if (const uint64_t cut = context_.cut_commands(); cut > 0)
     send("runtime_error",
          fmt::format("commands of which system() showed the first bytes only (raise max_system_bytes = {}): {}",
-                     config_.max_system_bytes, cut));
+                     config_.limits.max_system_bytes, cut));
   if (const uint64_t refused = unwind_tables_.refused_files(); refused > 0)
     send("runtime_error", fmt::format("files whose unwind tables found no room, so that stacks follow frame pointers "
                                       "there (raise unwind_table_rows = {} to {}): {}",
-                                      config_.unwind_table_rows, unwind_tables_.needed_rows(), refused));
+                                      config_.limits.unwind_table_rows, unwind_tables_.needed_rows(), refused));
   if (const uint64_t missed = context_.symbols().missed_processes(); missed > 0)
     send("runtime_error", fmt::format("processes that ended too long ago for names of their addresses: {}", missed));
   if (loss_report.uncertain_addresses > 0) send("runtime_error", loss_report.uncertain_sentence());

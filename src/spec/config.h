@@ -38,79 +38,115 @@ struct ProcessStart {
 };
 
 struct Config {
-  uint64_t max_strlen = 1024;
-  uint64_t max_map_keys = 4 * 1024;
-  uint64_t max_probes = 1024;
-  uint64_t max_bpf_progs = 1024;
-  uint64_t max_cat_bytes = 10240;
-  uint64_t max_system_bytes = 64 << 20;
-  uint64_t max_system_seconds = 60;   // 0: no limit
-  uint64_t max_compile_seconds = 60;  // 0: no limit
-  uint64_t log_size = 1000000;
-  uint64_t on_stack_limit = 32;
-  uint64_t perf_rb_pages = 0;             // 0: chosen by the size of memory
-  uint64_t max_stacks = 32'768;           // different ones, of each type
-  uint64_t unwind_table_rows = 16 << 20;  // of 8 bytes each
-  bool cpp_demangle = true;
-  bool lazy_symbolication = true;
-  bool print_maps_on_exit = true;
-  std::string license = "GPL";
-  std::string str_trunc_trailer = "..";
-  types::StackMode stack_mode = types::StackMode::kBpftrace;
-  MissingProbes missing_probes = MissingProbes::kError;
-  bool returns_first = false;  // probes of returns are attached before those of entries
-  std::optional<UserSymbolCache> cache_user_symbols;
-  bool show_debug_info = true;  // source lines and inlined calls in user stacks
-  // How values are printed.
-  bool print_zeros = true;
-  bool print_addresses = false;
-  uint64_t print_depth = 0;  // 0: unlimited
-  uint64_t print_items = 0;
-  PrintLayout print_layout = PrintLayout::kLine;
-  bool print_units = false;                      // values of maps in the units that their names tell
-  std::map<std::string, types::Unit> map_units;  // print_units: those of other maps, by name
-  bool hist_percentiles = false;
-  // How spans are printed, and which.
-  SpanLayout span_layout = SpanLayout::kTree;
-  uint64_t span_depth = 0;  // 0: unlimited
-  uint64_t span_slower_than_ns = 0;
-  uint64_t span_count = 0;  // after which the run ends; 0: unlimited
-  std::string span_order;
-  uint64_t span_before = 0;  // calls that are shown before a tree of span_hold()
-  uint64_t span_hold_bytes = 64 * 1024;
-  uint64_t span_hold_threads = 256;
-  std::vector<std::string>
-      from_environment;  // names of the variables that the environment sets, which the script cannot override
+  // ---- Variables of `config = { }` and of the environment.
 
-  // From the command line.
-  std::vector<std::string> positional;                     // $1, $2, ...
-  std::vector<std::pair<std::string, std::string>> named;  // --name=value after `--`
-  std::vector<std::string> include_directories;            // -I
-  std::vector<std::string> include_files;                  // --include
-  std::string probe_filter;                                // --probe-filter; empty: every probe
-  bool runs_tests = false;                                 // --test
-  bool runs_benchmarks = false;                            // --bench
+  struct Limits {
+    uint64_t max_strlen = 1024;
+    uint64_t max_map_keys = 4 * 1024;
+    uint64_t max_probes = 1024;
+    uint64_t max_bpf_progs = 1024;
+    uint64_t max_cat_bytes = 10240;
+    uint64_t max_system_bytes = 64 << 20;
+    uint64_t max_system_seconds = 60;   // 0: no limit
+    uint64_t max_compile_seconds = 60;  // 0: no limit
+    uint64_t max_stacks = 32'768;       // different ones, of each type
+    uint64_t log_size = 1000000;
+    uint64_t perf_rb_pages = 0;             // 0: chosen by the size of memory
+    uint64_t unwind_table_rows = 16 << 20;  // of 8 bytes each
+  };
+  // How values are printed.
+  struct Print {
+    bool maps_on_exit = true;
+    std::string trunc_trailer = "..";
+    bool zeros = true;
+    bool addresses = false;
+    uint64_t depth = 0;  // 0: unlimited
+    uint64_t items = 0;  // 0: unlimited
+    PrintLayout layout = PrintLayout::kLine;
+    bool units = false;                            // values of maps in the units that their names tell
+    std::map<std::string, types::Unit> map_units;  // with `units`: those of other maps, by name
+    bool percentiles = false;                      // of histograms
+  };
+  // How spans are printed, and which.
+  struct Spans {
+    SpanLayout layout = SpanLayout::kTree;
+    uint64_t depth = 0;  // 0: unlimited
+    uint64_t slower_than_ns = 0;
+    uint64_t count = 0;  // after which the run ends; 0: unlimited
+    std::string order;
+    uint64_t before = 0;  // calls that are shown before a tree of span_hold()
+    uint64_t hold_bytes = 64 * 1024;
+    uint64_t hold_threads = 256;
+  };
+  struct Symbols {
+    bool demangle = true;
+    std::optional<UserSymbolCache> cache;
+    bool debug_info = true;  // source lines and inlined calls in user stacks
+    types::StackMode stack_mode = types::StackMode::kBpftrace;
+  };
+  // Of bpftrace, without effect. Scripts can read them.
+  struct Ignored {
+    uint64_t on_stack_limit = 32;
+    bool lazy_symbolication = true;
+  };
+
+  Limits limits;
+  Print print;
+  Spans spans;
+  Symbols symbols;
+  Ignored ignored;
+  std::string license = "GPL";
+  MissingProbes missing_probes = MissingProbes::kError;
+  bool returns_first = false;                 // probes of returns are attached before those of entries
+  std::vector<std::string> from_environment;  // names that the environment sets, which the script cannot override
+
+  // ---- Options of the command line.
+
+  // Of the script.
+  struct Arguments {
+    std::vector<std::string> positional;                     // $1, $2, ...
+    std::vector<std::pair<std::string, std::string>> named;  // --name=value after `--`
+  };
+  struct Headers {
+    std::vector<std::string> directories;  // -I
+    std::vector<std::string> files;        // --include
+  };
+  // What programs count besides what the script says.
+  struct Counting {
+    bool losses = false;        // -v, --strict: hits and failed reads
+    bool hits = false;          // how often probes fire; with `losses`, too
+    bool cost = false;          // -v, --cost, --budget: programs can be timed
+    bool has_gates = false;     // --budget, --check-cost: probes can be turned off
+    bool accepts_cost = false;  // --yes: --check-cost only warns
+  };
+  // The processes that probes are limited to, and the command that the run starts.
+  struct Tracee {
+    std::optional<uint32_t> pid;                // -p
+    std::optional<PidNamespace> pid_namespace;  // of espy, which numbers `pid` and the builtins; unset: the initial one
+    std::optional<ControlGroup> cgroup;         // --cgroup, --container: probes act in its tasks alone
+    bool has_child = false;                     // -c
+    uint32_t child_pid = 0;
+    std::optional<ProcessStart> process_start;  // of only_process(): another one can get its number. Unset: not known
+    bool follows = false;                       // --follow: processes that it starts are traced, too
+
+    // The process that probes are limited to, with --follow together with those it starts; nullopt if not limited.
+    std::optional<uint32_t> only_process() const {
+      return !pid && follows && has_child ? std::optional(child_pid) : pid;
+    }
+    // The pid for filters in the kernel, which cannot follow child processes; nullopt with --follow.
+    std::optional<uint32_t> only_process_for_kernel() const { return follows ? std::nullopt : pid; }
+  };
+
+  Arguments arguments;
+  Headers headers;
+  Counting counting;
+  Tracee tracee;
+  std::string probe_filter;      // --probe-filter; empty: every probe
+  bool runs_tests = false;       // --test
+  bool runs_benchmarks = false;  // --bench
   bool allow_unsafe = false;
   bool warns = true;                // not with --no-warnings
   bool warn_helper_errors = false;  // -k
-  bool counts_losses = false;       // -v, --strict: hits and failed reads are counted
-  bool counts_hits = false;         // how often probes fire; with counts_losses, too
-  bool measures_cost = false;       // -v, --cost, --budget: programs can be timed
-  bool has_gates = false;           // --budget, --check-cost: probes can be turned off
-  bool accepts_cost = false;        // --yes: --check-cost only warns
-  std::optional<uint32_t> pid;      // -p
-  std::optional<PidNamespace>
-      pid_namespace;  // of the tracer, in which `pid` and the builtins are numbered; unset: the initial one
-  std::optional<ControlGroup> cgroup;  // --cgroup, --container: probes act in its tasks alone
-  bool has_child = false;              // -c
-  uint32_t child_pid = 0;
-  std::optional<ProcessStart> process_start;  // of only_process(): another one can get its number. Unset: not known
-  bool follows = false;                       // --follow: processes that it starts are traced, too
-
-  // The process that probes are limited to, with --follow together with those it starts; nullopt if not limited.
-  std::optional<uint32_t> only_process() const { return !pid && follows && has_child ? std::optional(child_pid) : pid; }
-  // The pid for filters in the kernel, which cannot follow child processes; nullopt with --follow.
-  std::optional<uint32_t> only_process_for_kernel() const { return follows ? std::nullopt : pid; }
 };
 
 }  // namespace espy::spec

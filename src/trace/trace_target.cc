@@ -146,7 +146,7 @@ class Finder {
  public:
   Finder(bool names_return, run::Environment& environment)
       : names_return_(names_return), e_(environment), config_(environment.config) {
-    config_.cpp_demangle = false;  // functions are shown without their parameters, which the symbol tells apart
+    config_.symbols.demangle = false;  // functions are shown without their parameters, which the symbol tells apart
   }
 
   Result<std::vector<TraceProbes>> find(const TraceTarget& target) {
@@ -241,7 +241,8 @@ class Finder {
       if (auto groups = by_signature(provider, parts); !groups.empty()) return groups;
     if (!is_wildcard) {
       // As `func` will be: probes are bound with the names that the configuration asks for.
-      out.function = provider.find_type != nullptr && e_.config.cpp_demangle ? symbols::demangle(function) : function;
+      out.function =
+          provider.find_type != nullptr && e_.config.symbols.demangle ? symbols::demangle(function) : function;
       out.name = function.empty() ? parts.back() : symbols::demangle(function, symbols::DemangleStyle::kName);
     }
     const spec::ProbeContext context = context_of(provider, bound[0], has_types);

@@ -56,7 +56,7 @@ TEST(CliOptions, WordsBeforeAProgramAreItsArguments) {
   const auto options = parse({"2", "four", "-e", "begin { }", "6"});
   ASSERT_TRUE(options.has_value());
   EXPECT_FALSE(options->file.has_value());
-  EXPECT_EQ(options->config.positional, (std::vector<std::string>{"2", "four", "6"}));
+  EXPECT_EQ(options->config.arguments.positional, (std::vector<std::string>{"2", "four", "6"}));
 }
 
 TEST(CliOptions, WatchTakesAnIntervalAndText) {
@@ -71,12 +71,12 @@ TEST(CliOptions, AnOptionSetsTheFieldOfItsModule) {
   ASSERT_TRUE(options);
   EXPECT_TRUE(options->config.allow_unsafe);
   EXPECT_TRUE(options->session.is_dry_run);
-  EXPECT_EQ(options->config.pid, 7u);
+  EXPECT_EQ(options->config.tracee.pid, 7u);
   EXPECT_EQ(options->session.watched_pid, 7u);
   EXPECT_EQ(options->symbols.debug_directories, (std::vector<std::string>{"/a", "/b", "/usr/lib/debug"}));
-  EXPECT_TRUE(options->config.counts_losses);
+  EXPECT_TRUE(options->config.counting.losses);
   EXPECT_EQ(options->file, "x.bt");
-  EXPECT_EQ(options->config.positional, (std::vector<std::string>{"1", "-2"}));
+  EXPECT_EQ(options->config.arguments.positional, (std::vector<std::string>{"1", "-2"}));
 }
 
 TEST(CliOptions, TheLastProgramCounts) { EXPECT_EQ(parse({"-e", "begin{}", "-e", "end{}"})->program_text, "end{}"); }
@@ -201,9 +201,9 @@ TEST(ToolOptions, ThoseOfTheScriptComeFirst) {
       some_tool(), {"--pid", "5", "--all", "one", "--word=b", "-p", "7", "-2", "--", "--all=false", "x"});
   ASSERT_TRUE(options) << options.error().message;
   using Named = std::vector<std::pair<std::string, std::string>>;
-  EXPECT_EQ(options->config.named, (Named{{"pid", "5"}, {"all", "true"}, {"word", "b"}, {"all", "false"}}));
-  EXPECT_EQ(options->config.pid, 7u);
-  EXPECT_EQ(options->config.positional, (std::vector<std::string>{"one", "-2", "x"}));
+  EXPECT_EQ(options->config.arguments.named, (Named{{"pid", "5"}, {"all", "true"}, {"word", "b"}, {"all", "false"}}));
+  EXPECT_EQ(options->config.tracee.pid, 7u);
+  EXPECT_EQ(options->config.arguments.positional, (std::vector<std::string>{"one", "-2", "x"}));
   EXPECT_EQ(options->format, "json");
   EXPECT_FALSE(options->file);
 }
@@ -222,7 +222,7 @@ TEST(ToolOptions, OthersAreRefused) {
   unchecked.knows_all_options = false;
   const auto options = parse_for_tool(unchecked, {"--other=1"});
   ASSERT_TRUE(options);
-  EXPECT_EQ(options->config.named.front().first, "other");
+  EXPECT_EQ(options->config.arguments.named.front().first, "other");
 }
 
 TEST(ToolOptions, HelpNeedsNoScript) {

@@ -39,8 +39,8 @@ std::string errors_of(const std::string& script) {
   if (!kernel) return kernel.error().message;
   spec::Config config;
   config.allow_unsafe = true;
-  config.has_child = true;
-  config.child_pid = 1;
+  config.tracee.has_child = true;
+  config.tracee.child_pid = 1;
   config.runs_tests = script.starts_with("test:");
   config.runs_benchmarks = script.starts_with("bench:");
   const spec::Registry registry = run::make_registry();

@@ -274,7 +274,7 @@ size_t list_pattern(const std::string& pattern, Environment& e, const Options& o
                                ? provider == named
                                : glob_match(wanted, provider->name) &&
                                      (is_of_file ? provider->needs_target_to_list
-                                                 : !provider->needs_target_to_list || e.config.pid.has_value());
+                                                 : !provider->needs_target_to_list || e.config.tracee.pid.has_value());
     if (!is_wanted) continue;
     // A word is searched in all files of the process.
     const bool is_word = named == nullptr && words.size() == 1 && provider->needs_target_to_list;

@@ -73,13 +73,13 @@ Status add_scripts(const Options& options, Environment& e, record::RecordWishes&
   const auto& own = static_cast<const RecordOptions&>(*options.own);
   if (own.scripts.empty()) return {};
   record::ScriptReads reads;
-  e.config.has_child = options.child_command.has_value();  // it is started later
+  e.config.tracee.has_child = options.child_command.has_value();  // it is started later
   for (const std::string& path : own.scripts) {
     Options of_script = options;
     of_script.file = path;
     TRY_STATUS(record::add_reads(of_script, e, reads));
   }
-  e.config.has_child = false;
+  e.config.tracee.has_child = false;
   wishes.depth = std::min(record::kMaxRecordDepth, std::max(wishes.depth, reads.depth));
   wishes.reads = std::move(reads);
   return {};
