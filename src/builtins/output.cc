@@ -51,7 +51,7 @@ void report(EventRecord& event, std::string_view kind, std::string_view text) {
 
 void handle_errorf(EventRecord& event) { report(event, "errorf", event.shown(TextUse::kMessage)); }
 void handle_warnf(EventRecord& event) {
-  if (!event.context().hides_warnings()) report(event, "warnf", event.shown(TextUse::kMessage));
+  if (event.context().config().warns) report(event, "warnf", event.shown(TextUse::kMessage));
 }
 
 void handle_cat(EventRecord& event) {

@@ -16,13 +16,7 @@ namespace espy::check {
 
 namespace {
 
-// What an action reads of its probe; one that reads little may be attached in a cheaper way.
-struct Uses {
-  bool args = false;
-  bool context = false;
-  bool locals = false;
-  bool retval = false;
-  bool file = false;
+struct Uses : spec::Uses {
   std::vector<std::pair<std::string_view, std::string_view>> fields = {};  // args.NAME and locals.NAME
 };
 
@@ -263,13 +257,8 @@ class Binder {
                            .diagnostics = found_wrong,
                            .missing = missing,
                            .earlier = {checked_.probes.begin(), checked_.probes.end()},
-                           .is_listing = request_.is_listing,
-                           .is_foretold = request_.is_foretold,
-                           .uses_args = uses.args,
-                           .uses_context = uses.context,
-                           .uses_locals = uses.locals,
-                           .uses_retval = uses.retval,
-                           .uses_file = uses.file,
+                           .binding = request_.binding,
+                           .uses = uses,
                            .provider = &provider};
     std::vector<spec::BoundProbe> bound = provider.bind(bind);
     if (uses.retval && provider.find_type != nullptr && !bound.empty() && bound[0].probe.is_optional)
@@ -425,8 +414,13 @@ class Binder {
 
   spec::ProbeContext context_in(const spec::Provider& provider, std::span<const program::Probe> probes,
                                 const spec::Share& share, const Uses& uses) {
-    spec::ContextRequest context{probes,           share,       request_.kernel, request_.types, uses.args,
-                                 request_.symbols, uses.locals, uses.retval,     &provider};
+    spec::ContextRequest context{.probes = probes,
+                                 .share = share,
+                                 .kernel = request_.kernel,
+                                 .types = request_.types,
+                                 .symbols = request_.symbols,
+                                 .uses = uses,
+                                 .provider = &provider};
     spec::ProbeContext out = provider.context(context);
     out.fires_rarely = provider.fires_rarely;
     set_capacities(out.args);

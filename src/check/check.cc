@@ -97,9 +97,17 @@ void declare_maps(Checked& checked, CheckRequest& request) {
 // One attempt to bind and analyze, with diagnostics of its own.
 struct Attempt {
   Attempt(Checked& checked, const Defines& defines, CheckRequest& request, ResultTypes results) {
-    CheckRequest own{request.sources, request.registry, request.kernel,     request.types,      request.symbols,
-                     request.config,  diagnostics,      request.is_listing, request.is_foretold};
-    own.bound = request.bound;
+    CheckRequest own{.sources = request.sources,
+                     .registry = request.registry,
+                     .kernel = request.kernel,
+                     .types = request.types,
+                     .symbols = request.symbols,
+                     .config = request.config,
+                     .diagnostics = diagnostics,
+                     .binding = request.binding,
+                     .files = request.files,
+                     .recorded = request.recorded,
+                     .bound = request.bound};
     // Facts point into units and the tree. Neither grows from here on, and moving `checked` leaves their elements in
     // place.
     const BindResult bound = bind_probes(checked, own, results);

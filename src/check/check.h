@@ -27,8 +27,7 @@ struct CheckRequest {
   symbols::Symbolizer* symbols;  // null if there is none
   spec::Config config;           // of the environment and the command line; the script adds to it
   source::Diagnostics& diagnostics;
-  bool is_listing = false;             // probes are only listed: what the machine lacks for attaching is no error
-  bool is_foretold = false;            // predicts whether the script runs, without loading it
+  spec::Binding binding = spec::Binding::kAttach;
   const ScriptFiles* files = nullptr;  // taken instead of the machine's files and compiler; null: these are used
   ScriptFiles* recorded = nullptr;     // filled with what was used of the machine; may be null
   // Of a script that a command has built: the probes of each action, as many as it has attach points. Where there are
@@ -46,12 +45,13 @@ Checked check(syntax::Ast ast, CheckRequest& request);
 // only if the script names something that BTF does not have: a macro, or a type of a subsystem that this kernel was
 // built without.
 
-// Returns the definitions that must be known before `source` is parsed. Of a script's headers only the macros that it
-// names are read; of an import's (`is_script` false) all, as other files may name them. Errors go to
+// Returns the definitions that must be known before `script` is parsed: the macros that it names. Errors go to
 // request.diagnostics.
-syntax::Prelude read_headers(source::SourceId source, bool is_script, CheckRequest& request);
+syntax::Prelude read_script_headers(source::SourceId script, CheckRequest& request);
 // The same for a script that a command has built, which has no text: the files of --include.
-syntax::Prelude read_headers(const syntax::Ast& built, CheckRequest& request);
+syntax::Prelude read_script_headers(const syntax::Ast& built, CheckRequest& request);
+// The same for an import: all macros of its headers, because other files may name them.
+syntax::Prelude read_import_headers(source::SourceId import, CheckRequest& request);
 
 // ---- The variables of `config = { }` and their BPFTRACE_* names in the environment
 

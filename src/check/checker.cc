@@ -141,7 +141,7 @@ AssumedTypes Checker::types_of_all_branches(CheckRequest& request, Checked& chec
 void Checker::run(CheckRequest& request, Checked& checked, const Defines& defines) {
   std::optional<Checker> checker(std::in_place, request, checked, defines, request.diagnostics);
   checker->infer();
-  const bool wants_options = request.is_foretold || !checked.config.arguments.named.empty();
+  const bool wants_options = request.binding == spec::Binding::kForetell || !checked.config.arguments.named.empty();
   if (checker->has_left_out_ && (wants_options || checker->has_unset_map() || checker->has_unset_variable())) {
     // The rest of the script decides its types. A branch that is left out changes none of them.
     const AssumedTypes known = checker->found_types();

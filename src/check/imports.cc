@@ -366,12 +366,16 @@ class HeaderReader {
 
 }  // namespace
 
-syntax::Prelude read_headers(SourceId source, bool is_script, CheckRequest& request) {
-  return HeaderReader(request).read(source, is_script);
+syntax::Prelude read_script_headers(SourceId script, CheckRequest& request) {
+  return HeaderReader(request).read(script, true);
 }
 
-syntax::Prelude read_headers(const syntax::Ast& built, CheckRequest& request) {
+syntax::Prelude read_script_headers(const syntax::Ast& built, CheckRequest& request) {
   return HeaderReader(request).read(built);
+}
+
+syntax::Prelude read_import_headers(SourceId import, CheckRequest& request) {
+  return HeaderReader(request).read(import, false);
 }
 
 // ---- Imports
@@ -513,7 +517,7 @@ class Importer {
   }
 
   void read(const fs::path& path, SourceId source) {
-    const syntax::Prelude prelude = read_headers(source, false, request_);
+    const syntax::Prelude prelude = read_import_headers(source, request_);
     syntax::Ast part = syntax::parse_part(sources_, source, whole_, diagnostics_, prelude);
     for (const syntax::ConfigEntry& entry : part.config)
       diagnostics_.error("config-in-import", entry.span, "only the script itself may set `config`");

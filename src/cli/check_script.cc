@@ -106,7 +106,7 @@ Result<ScriptVerdict> check_script(const Options& options, Environment& e, check
   out.script = e.sources[source].text;
   check::CheckRequest request = e.check_request();
   request.recorded = recorded;
-  request.is_foretold = true;
+  request.binding = spec::Binding::kForetell;
   syntax::Ast ast = run::parse_script(source, request);
   out.problems = problems_of(e.diagnostics, e.sources, options);
   out.is_unreadable = !out.problems.empty();

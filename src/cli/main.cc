@@ -46,10 +46,10 @@ espy::Result<espy::cli::Options> parse(std::span<char* const> arguments) {
 }
 
 espy::Status check_ring(const espy::cli::Options& options) {
-  const espy::recording::RingLimits& ring = options.ring;
+  const espy::recording::RingLimits& ring = options.record.ring;
   if (ring.file_count > 0 && !ring.has_any())
     return espy::fail("--keep needs a size of files, or a time", 0, "--rotate 100M --keep 10, or --last 10m");
-  if (ring.has_any() && !options.record_file && !(options.own && options.own->makes_recordings()))
+  if (ring.has_any() && !options.record.file && !(options.own && options.own->makes_recordings()))
     return espy::fail("--rotate and --last are limits of a recording", 0, "espy --record FILE, or espy record -o FILE");
   return {};
 }
@@ -60,10 +60,10 @@ int run(int argc, char** argv) {
   if (const espy::Status raised = raise_stack_limit(); !raised) return complain(raised.error());
   auto options = parse({argv + std::min(argc, 1), static_cast<size_t>(std::max(argc - 1, 0))});
   if (!options) return complain(options.error());
-  if (options->record_file && options->command != commands().front())
+  if (options->record.file && options->command != commands().front())
     return complain({"--record goes with a script", 0, "espy --record FILE SCRIPT; `espy record` records probes"});
   if (const espy::Status good = check_ring(*options); !good) return complain(good.error());
-  const bool is_replay = !options->recordings.empty();
+  const bool is_replay = !options->replay.files.empty();
   if (is_replay) options->shown_diagnostic = espy::run::as_of_recording;
   const int status = options->command->run(*options, is_replay ? espy::run::replay_host() : espy::run::Host());
   if (std::fflush(stdout) == 0 && std::ferror(stdout) == 0) return status;

@@ -1,5 +1,5 @@
-// The options that belong to no command. An option that sets a field of the modules below, of spec::Config or of the
-// session for example, is a row here and nothing else.
+// The options that belong to no command. An option that sets a field of RunOptions, or of spec::Config in it, is a row
+// here and nothing else.
 #include "cli/options.h"
 
 #include <fmt/format.h>
@@ -19,6 +19,7 @@ namespace espy::cli {
 
 namespace {
 
+using run::RunOptions;
 using spec::Config;
 
 // ---- Setters with a check
@@ -31,7 +32,6 @@ Result<uint32_t> parse_pid(std::string_view text, const std::string& message) {
 
 Status set_pid(Options& options, std::string_view text) {
   options.config.tracee.pid = TRY(parse_pid(text, fmt::format("`{}` is not a process id", text)));
-  options.session.watched_pid = options.config.tracee.pid;
   return {};
 }
 
@@ -43,19 +43,21 @@ Status set_given(std::string_view option, std::string& to, std::string_view text
 }
 
 Status set_follow_new(Options& options, std::string_view) {
-  options.config.tracee.follows = options.session.follows_new_only = true;
+  options.config.tracee.follows = options.tracee.follows_new_only = true;
   return {};
 }
 
-Status set_cgroup(Options& options, std::string_view text) { return set_given("--cgroup", options.cgroup, text); }
+Status set_cgroup(Options& options, std::string_view text) {
+  return set_given("--cgroup", options.tracee.cgroup, text);
+}
 Status set_container(Options& options, std::string_view text) {
-  return set_given("--container", options.container, text);
+  return set_given("--container", options.tracee.container, text);
 }
 Status set_user(Options& options, std::string_view text) { return set_given("--user", options.user, text); }
 
 Status add_unwound_pid(Options& options, std::string_view text) {
   const uint32_t pid = TRY(parse_pid(text, fmt::format("--dwarf-pid needs a process id, not `{}`", text)));
-  options.session.unwound_pids.push_back(pid);
+  options.tracee.unwound_pids.push_back(pid);
   return {};
 }
 
@@ -69,12 +71,12 @@ std::optional<Value> value_of(const std::pair<std::string_view, Value> (&table)[
 constexpr std::string_view kTimeSince = "takes a time since the beginning such as 10s, 1.5m or 200ms";
 
 Status set_from(Options& options, std::string_view text) {
-  options.from_ns = TRY(parse_time("--from", kTimeSince, text));
+  options.replay.from_ns = TRY(parse_time("--from", kTimeSince, text));
   return {};
 }
 
 Status set_to(Options& options, std::string_view text) {
-  options.to_ns = TRY(parse_time("--to", kTimeSince, text));
+  options.replay.to_ns = TRY(parse_time("--to", kTimeSince, text));
   return {};
 }
 
@@ -88,7 +90,7 @@ Status set_format(Options& options, std::string_view text) {
   if (output::find_sink(text) == nullptr)
     return fail(fmt::format("Invalid output format \"{}\"", text), 0,
                 fmt::format("there are {}", fmt::join(formats(), ", ")));
-  options.format = text;
+  options.output.format = text;
   return {};
 }
 
@@ -105,7 +107,7 @@ constexpr std::pair<std::string_view, output::Buffering> kBufferings[] = {
 Status set_buffering(Options& options, std::string_view text) {
   const auto buffering = value_of(kBufferings, text);
   if (!buffering) return fail(fmt::format("-B takes line, full or none, not `{}`", text));
-  options.buffering = *buffering;
+  options.output.buffering = *buffering;
   return {};
 }
 
@@ -120,15 +122,15 @@ Status add_debug_directories(Options& options, std::string_view text) {
 // Losses, hits and cost are shown, so they are counted.
 Status set_listen(Options& options, std::string_view text) {
   TRY_STATUS(serve::parse_address(text));
-  options.listen = text;
+  options.output.listen = text;
   options.config.counting.losses = options.config.counting.cost = true;
   return {};
 }
 
 Status set_watch(Options& options, std::string_view interval) {
   constexpr uint64_t kLeastNs = 100'000'000;
-  options.watch_interval_ns = TRY(parse_time("--watch", "takes an interval such as 1s, 500ms or 1m", interval));
-  if (options.watch_interval_ns < kLeastNs)
+  options.output.watch_interval_ns = TRY(parse_time("--watch", "takes an interval such as 1s, 500ms or 1m", interval));
+  if (options.output.watch_interval_ns < kLeastNs)
     return fail(fmt::format("--watch {} is too often: 100ms is the shortest interval", interval));
   options.config.counting.losses = true;
   return {};
@@ -141,21 +143,21 @@ Status set_probe_filter(Options& options, std::string_view text) {
 }
 
 Status add_disabled_features(Options& options, std::string_view text) {
-  for (const std::string_view name : split(text, ',')) options.disabled_features.emplace_back(name);
+  for (const std::string_view name : split(text, ',')) options.kernel.disabled_features.emplace_back(name);
   return {};
 }
 
 Status set_verbose(Options& options, std::string_view) {
-  options.verbose = options.config.counting.losses = options.config.counting.cost = options.session.shows_cost = true;
+  options.is_verbose = options.config.counting.losses = options.config.counting.cost = true;
   return {};
 }
 
 Status set_cost(Options& options, std::string_view interval) {
   constexpr uint64_t kLeastNs = 100'000'000;
-  options.shows_cost = options.config.counting.hits = options.config.counting.cost = options.session.shows_cost = true;
+  options.cost.is_shown = options.config.counting.hits = options.config.counting.cost = true;
   if (interval.empty()) return {};
-  options.session.cost_interval_ns = TRY(parse_time("--cost", "takes an interval such as 5s, 500ms or 1m", interval));
-  if (options.session.cost_interval_ns < kLeastNs)
+  options.cost.interval_ns = TRY(parse_time("--cost", "takes an interval such as 5s, 500ms or 1m", interval));
+  if (options.cost.interval_ns < kLeastNs)
     return fail(fmt::format("--cost={} is too often: 100ms is the shortest interval", interval));
   return {};
 }
@@ -176,24 +178,24 @@ Status set_budget(Options& options, std::string_view text) {
         fmt::format("--budget takes a share of one CPU from {}% to {}% such as 2%, or of all CPUs such as 2%/all, "
                     "not `{}`",
                     kLeast, kMost, text));
-  options.session.budget_cpus = percent / 100;
-  options.is_budget_of_all_cpus = is_of_all;
+  options.cost.budget_cpus = percent / 100;
+  options.cost.is_budget_of_all_cpus = is_of_all;
   options.config.counting.hits = options.config.counting.cost = options.config.counting.has_gates = true;
   return {};
 }
 
 Status set_check_cost(Options& options, std::string_view) {
-  options.session.checks_cost = options.config.counting.hits = options.config.counting.has_gates = true;
+  options.cost.is_checked = options.config.counting.hits = options.config.counting.has_gates = true;
   return {};
 }
 
 Status set_strict(Options& options, std::string_view) {
-  options.session.is_strict = options.config.counting.losses = true;
+  options.is_strict = options.config.counting.losses = true;
   return {};
 }
 
 Status set_no_warnings(Options& options, std::string_view) {
-  options.no_warnings = options.session.hides_warnings = true;
+  options.output.hides_warnings = true;
   options.config.warns = false;
   return {};
 }
@@ -232,7 +234,7 @@ Status add_dump(Options& options, std::string_view text) {
                   near.empty() ? fmt::format("the stages are {}", fmt::join(kStages, ", "))
                                : fmt::format("did you mean `{}`?", near));
     }
-    options.dump.emplace_back(stage);
+    options.stages.dumped.emplace_back(stage);
   }
   return {};
 }
@@ -253,14 +255,14 @@ Status set_rotate(Options& options, std::string_view text) {
   if (!number || *number <= 0 || static_cast<uint64_t>(*number) > kMostBytes >> shift ||
       static_cast<uint64_t>(*number) << shift < kLeastBytes)
     return fail(fmt::format("--rotate takes a size of 64K or more such as 500K, 100M or 2G, not `{}`", text));
-  options.ring.file_bytes = static_cast<uint64_t>(*number) << shift;
+  options.record.ring.file_bytes = static_cast<uint64_t>(*number) << shift;
   return {};
 }
 
 Status set_keep(Options& options, std::string_view text) {
   const uint64_t count = TRY(parse_count("--keep", text));
   if (count < 2) return fail(fmt::format("--keep takes 2 files or more, not `{}`", text));
-  options.ring.file_count = count;
+  options.record.ring.file_count = count;
   return {};
 }
 
@@ -268,15 +270,15 @@ Status set_last(Options& options, std::string_view text) {
   constexpr uint64_t kLeastNs = 1'000'000'000;
   const uint64_t age_ns = TRY(parse_time("--last", "takes a time such as 10m, 90s or 1h", text));
   if (age_ns < kLeastNs) return fail(fmt::format("--last takes a second or more, not `{}`", text));
-  options.ring.age_ns = age_ns;
+  options.record.ring.age_ns = age_ns;
   return {};
 }
 
 constexpr OptionRow kOptionRows[] = {
-    {'e', "", "PROGRAM", "run this program; the last -e counts", set_text<&Options::program_text>},
+    {'e', "", "PROGRAM", "run this program; the last -e counts", set_text<&Options::script, &RunOptions::Script::text>},
     {'p', "pid", "PID", "trace only this process, and end when it ends", set_pid},
     {'c', "cmd", "COMMAND", "start this command once all probes are attached, and end when it ends",
-     set_text<&Options::child_command>},
+     set_text<&Options::tracee, &RunOptions::Tracee::command>},
     {0, "follow", "",
      "with -p or -c: trace this process, those it has started and those it starts, and end when all have ended",
      set_flag<&Options::config, &Config::tracee, &Config::Tracee::follows>},
@@ -289,9 +291,9 @@ constexpr OptionRow kOptionRows[] = {
     {0, "user", "NAME", "once the probes are attached, run as this user, without capabilities", set_user},
     {'i', "input", "FILE",
      "take the events from this recording, which `espy record` has made; of a ring, by its name or by several -i",
-     add_text<&Options::recordings>},
+     add_text<&Options::replay, &RunOptions::Replay::files>},
     {0, "record", "FILE", "also write what the script reads of its events to a recording, for `espy -i FILE`",
-     set_text<&Options::record_file>},
+     set_text<&Options::record, &RunOptions::Record::file>},
     {0, "rotate", "SIZE",
      "of --record and `espy record`: write FILE.000001, FILE.000002, ...: the next one before a file exceeds this size "
      "(100M)",
@@ -301,7 +303,7 @@ constexpr OptionRow kOptionRows[] = {
      set_last},
     {0, "from", "TIME", "with -i: leave out what was before this time since the beginning: 10s, 1.5m, 200ms", set_from},
     {0, "to", "TIME", "with -i: leave out what was after it", set_to},
-    {'o', "output", "FILE", "write the output to this file", set_text<&Options::output_file>},
+    {'o', "output", "FILE", "write the output to this file", set_text<&Options::output, &RunOptions::Output::file>},
     {'f', "format", "FORMAT", "", set_format, formats, output::sinks_doc},
     {'B', "buffer", "MODE", "output buffering: line (default), full or none", set_buffering, names_in<kBufferings>},
     {0, "listen", "ADDRESS:PORT",
@@ -330,7 +332,8 @@ constexpr OptionRow kOptionRows[] = {
     {0, "yes", "", "with --check-cost: go on in any case",
      set_flag<&Options::config, &Config::counting, &Config::Counting::accepts_cost>},
     {0, "strict", "", "fail with a reason if any number shown is not exact", set_strict},
-    {'q', "quiet", "", "do not say how many probes were attached", set_flag<&Options::quiet>},
+    {'q', "quiet", "", "do not say how many probes were attached",
+     set_flag<&Options::output, &RunOptions::Output::is_quiet>},
     {'k', "warnings", "", "say where in the script a kernel helper failed",
      set_flag<&Options::config, &Config::warn_helper_errors>},
     {0, "no-warnings", "", "show no warnings about the program, nor those of warnf()", set_no_warnings},
@@ -343,7 +346,7 @@ constexpr OptionRow kOptionRows[] = {
     {0, "debuginfo", "DIRECTORIES", "search these directories for separate debug files (colon-separated)",
      add_debug_directories},
     {0, "traceable-functions", "FILE", "read the names of traceable kernel functions from this file, one a line",
-     set_text<&Options::traceable_functions>},
+     set_text<&Options::kernel, &RunOptions::Kernel::traceable_functions>},
     {0, "dwarf-pid", "PID",
      "read the unwind tables of this process before tracing begins; those of others are read when they appear",
      add_unwound_pid},
@@ -357,11 +360,11 @@ constexpr OptionRow kOptionRows[] = {
     {0, "probe-filter", "REGEX", "attach only the probes whose names match this regular expression", set_probe_filter},
     {0, "no-feature", "NAMES", "treat these kernel features as missing (comma-separated; --info lists them)",
      add_disabled_features},
-    {0, "dry-run", "", "compile, load and attach, and end; no action runs",
-     set_flag<&Options::session, &runtime::SessionOptions::is_dry_run>},
+    {0, "dry-run", "", "compile, load and attach, and end; no action runs", set_flag<&Options::is_dry_run>},
     {0, "dump", "STAGES", "", add_dump, stages, dump_doc},
     {'d', "", "", "short for --dump; without stages, ast,ir,bpf", add_short_dump, nullptr, nullptr, is_stage_list},
-    {0, "time", "", "show how many milliseconds each stage took, and its budget", set_flag<&Options::time_stages>},
+    {0, "time", "", "show how many milliseconds each stage took, and its budget",
+     set_flag<&Options::stages, &RunOptions::Stages::are_timed>},
     {'b', "btf", "", "accepted for old scripts; BTF is always used", accept},
 };
 
@@ -429,11 +432,11 @@ class Parser {
     options_.command = commands().front();
     for (const OptionRow& row : tool_option_rows()) rows_.push_back({&row});
     for (const Command* command : tool_commands()) rows_.push_back({&command->option, command});
-    options_.tool = std::move(tool);
+    options_.script.tool = std::move(tool);
   }
 
   Result<Options> parse() {
-    if (options_.tool) TRY_STATUS(take_built_in());
+    if (options_.script.tool) TRY_STATUS(take_built_in());
     while (next_ < arguments_.size()) {
       const std::string_view word = arguments_[next_++];
       if (word == "--") {
@@ -484,15 +487,15 @@ class Parser {
     std::vector<std::string_view> names;
     for (const Typed& known : rows_)
       if (!known.row->long_name.empty()) names.push_back(known.row->long_name);
-    if (options_.tool)
-      for (const check::ScriptOption& own : options_.tool->options) names.push_back(own.name);
+    if (options_.script.tool)
+      for (const check::ScriptOption& own : options_.script.tool->options) names.push_back(own.name);
     const std::string near = typed.starts_with("--") ? nearest(typed.substr(2), names) : "";
     return fail(fmt::format("there is no option `{}`", typed), 0,
-                near.empty() ? (options_.tool ? "--help lists them" : "espy --help lists them")
+                near.empty() ? (options_.script.tool ? "--help lists them" : "espy --help lists them")
                              : fmt::format("did you mean `--{}`?", near));
   }
 
-  bool has_script() const { return options_.tool || options_.program_text || options_.file; }
+  bool has_script() const { return options_.script.tool || options_.script.text || options_.script.file; }
   // "-1" behind a script is an argument of the script.
   bool is_script_argument() const {
     return has_script() && arguments_[next_ - 1][1] >= '0' && arguments_[next_ - 1][1] <= '9';
@@ -509,7 +512,7 @@ class Parser {
     } else if (is_pattern && options_.argument.empty() && !has_script()) {
       options_.argument = word;
     } else if (!has_script()) {
-      options_.file = word;
+      options_.script.file = word;
     } else {
       options_.config.arguments.positional.emplace_back(word);
     }
@@ -530,12 +533,12 @@ class Parser {
     const size_t equals = word.find('=');
     const std::string_view name = word.substr(2, equals == std::string_view::npos ? equals : equals - 2);
     const Typed typed = find_long(name);
-    if (options_.tool) {
-      const auto& own = options_.tool->options;
+    if (options_.script.tool) {
+      const auto& own = options_.script.tool->options;
       const auto option = std::ranges::find(own, name, &check::ScriptOption::name);
       if (option != own.end()) return take_script_option(*option, word);
       // The script is checked for the kernel that runs, and finds its options then.
-      if (typed.row == nullptr && !options_.tool->knows_all_options) return take_named(word);
+      if (typed.row == nullptr && !options_.script.tool->knows_all_options) return take_named(word);
     }
     if (typed.row == nullptr) return unknown_option(word.substr(0, equals));
     if (typed.row->argument.empty()) {
@@ -566,7 +569,7 @@ class Parser {
 
   // The options of espy that the tool was built with: --name, --name=argument.
   Status take_built_in() {
-    for (const std::string_view word : options_.tool->arguments) {
+    for (const std::string_view word : options_.script.tool->arguments) {
       const auto parts = split(word, '=');
       const Typed typed = parts[0].starts_with("--") ? find_long(parts[0].substr(2)) : Typed();
       if (typed.row == nullptr) return unknown_option(word);
@@ -639,39 +642,38 @@ bool is_of_recording(const std::string& file, const std::string& name) {
 
 // -o empties its file before anything is read.
 Status check_output(const Options& options) {
-  if (!options.output_file) return {};
-  const std::string& file = *options.output_file;
-  if (std::ranges::any_of(options.recordings, [&](const std::string& name) { return is_of_recording(file, name); }))
+  if (!options.output.file) return {};
+  const std::string& file = *options.output.file;
+  if (std::ranges::any_of(options.replay.files, [&](const std::string& name) { return is_of_recording(file, name); }))
     return fail(fmt::format("-o {} would overwrite the recording that -i reads", file), 0, "name another file with -o");
-  if (options.record_file && is_of_recording(file, *options.record_file))
+  if (options.record.file && is_of_recording(file, *options.record.file))
     return fail(fmt::format("-o {} would overwrite the recording that --record writes", file), 0,
                 "name another file with -o");
-  return options.file ? check_script_is_kept("-o", file, *options.file) : Status();
+  return options.script.file ? check_script_is_kept("-o", file, *options.script.file) : Status();
 }
 
 Status check_recordings(const Options& options) {
-  const bool has_part = options.from_ns > 0 || options.to_ns < UINT64_MAX;
-  if (has_part && options.recordings.empty() && !options.record_file)
+  const bool has_part = options.replay.from_ns > 0 || options.replay.to_ns < UINT64_MAX;
+  if (has_part && options.replay.files.empty() && !options.record.file)
     return fail("--from and --to choose a part of a recording, and there is none", 0, "-i FILE");
-  const bool has_cost = options.shows_cost || options.session.budget_cpus > 0 || options.session.checks_cost;
-  if (has_cost && !options.recordings.empty())
+  if (options.cost.needs_hook_costs() && !options.replay.files.empty())
     return fail("-i runs nothing in the kernel: --cost, --budget and --check-cost have no meaning there");
-  if (options.record_file && options.file)
-    TRY_STATUS(check_script_is_kept("--record", *options.record_file, *options.file));
+  if (options.record.file && options.script.file)
+    TRY_STATUS(check_script_is_kept("--record", *options.record.file, *options.script.file));
   return check_output(options);
 }
 
 Status check_combination(const Options& options) {
-  if (options.config.tracee.pid && options.child_command) return fail("-p and -c cannot be used together");
-  if (options.config.tracee.follows && !options.config.tracee.pid && !options.child_command)
+  if (options.config.tracee.pid && options.tracee.command) return fail("-p and -c cannot be used together");
+  if (options.config.tracee.follows && !options.config.tracee.pid && !options.tracee.command)
     return fail("--follow needs a process to follow", 0, "-p PID, or -c COMMAND");
-  if (options.watch_interval_ns > 0 && options.format != "text")
-    return fail(fmt::format("--watch shows text: not with -f {}", options.format), 0,
+  if (options.output.watch_interval_ns > 0 && options.output.format != "text")
+    return fail(fmt::format("--watch shows text: not with -f {}", options.output.format), 0,
                 "--listen serves a page and metrics while a run goes on");
-  if (!options.cgroup.empty() && !options.container.empty())
+  if (!options.tracee.cgroup.empty() && !options.tracee.container.empty())
     return fail("--cgroup and --container cannot be used together");
-  const bool has_group = !options.cgroup.empty() || !options.container.empty();
-  if (has_group && options.child_command)
+  const bool has_group = !options.tracee.cgroup.empty() || !options.tracee.container.empty();
+  if (has_group && options.tracee.command)
     return fail("-c cannot be used with --cgroup or --container", 0,
                 "the command would run in the group of espy: start it in the other one yourself");
   if (!options.user.empty() && (options.config.runs_tests || options.config.runs_benchmarks))
@@ -682,7 +684,7 @@ Status check_combination(const Options& options) {
   if (operands == Operands::kNames && options.names.empty() && !replaces_names)
     return fail("there is nothing to look at", 0,
                 options.command->usage.empty() ? "" : fmt::format("espy {}", options.command->usage.front()));
-  if (operands == Operands::kScript && !options.tool && !options.program_text && !options.file)
+  if (operands == Operands::kScript && !options.script.tool && !options.script.text && !options.script.file)
     return fail("there is no program to run", 0, "espy -e 'begin { printf(\"hello\\n\"); }', or espy FILE");
   return {};
 }
@@ -698,9 +700,9 @@ Result<uint64_t> parse_count(std::string_view option, std::string_view text) {
 Result<Options> parse_options(std::span<char* const> arguments) {
   Options options = TRY(Parser(arguments).parse());
   // The words before -e are positional arguments as well.
-  if (options.program_text && options.file) {
+  if (options.script.text && options.script.file) {
     options.config.arguments.positional.insert(options.config.arguments.positional.begin(),
-                                               *std::exchange(options.file, {}));
+                                               *std::exchange(options.script.file, {}));
   }
   TRY_STATUS(check_combination(options));
   return options;

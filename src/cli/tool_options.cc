@@ -101,16 +101,16 @@ Result<Options> options_for(const Options& options, const std::string& file) {
       "\x7f"
       "ELF";
   Options out = options;
-  out.program_text.reset();
-  out.file = file;
+  out.script.text.reset();
+  out.script.file = file;
   const auto start = read_start_of_file(file, kElf.size());
   if (!start || *start != kElf) return out;
   const std::string elf = TRY(read_untrusted(file, max_binary_bytes()));
   const auto executable = tool::describe(elf);
   if (!executable) return fail(fmt::format("{} {}", file, executable.error().message), kRefusedFile);
   if (!executable->script) return fail(fmt::format("{} is espy, without a script", file), kRefusedFile);
-  out.tool = std::make_shared<const tool::Tool>(TRY(tool::decode(*executable->script)));
-  out.config = TRY(parse_tool_options(out.tool, {})).config;
+  out.script.tool = std::make_shared<const tool::Tool>(TRY(tool::decode(*executable->script)));
+  out.config = TRY(parse_tool_options(out.script.tool, {})).config;
   return out;
 }
 

@@ -161,7 +161,7 @@ class Picture {
 // Keeps the last state of each map until the end; draws several maps side by side.
 class FlameSink final : public TextFallbackSink {
  public:
-  FlameSink(Writer& out, TextStyle style, bool quiet)
+  FlameSink(Writer& out, TextStyle style, Quiet quiet)
       : TextFallbackSink(style, quiet), out_(out), style_(std::move(style)) {}
 
   void map(const MapView& map) override {
@@ -190,7 +190,7 @@ class FlameSink final : public TextFallbackSink {
   std::map<std::string, std::vector<FoldedStack>> maps_;
 };
 
-std::unique_ptr<Sink> make_flame_sink(Writer& out, TextStyle style, bool quiet) {
+std::unique_ptr<Sink> make_flame_sink(Writer& out, TextStyle style, Quiet quiet) {
   return std::make_unique<FlameSink>(out, std::move(style), quiet);
 }
 

@@ -60,7 +60,7 @@ class ForwardingSink : public Sink {
 // shown as text on standard error.
 
 struct TextFallback {
-  TextFallback(const TextStyle& style, bool quiet)
+  TextFallback(const TextStyle& style, Quiet quiet)
       : fallback_out(STDERR_FILENO, Buffering::kNone),
         fallback(find_sink("text")->create(fallback_out, style, quiet)) {}
 
@@ -74,7 +74,7 @@ struct TextFallback {
 
 class TextFallbackSink : private TextFallback, public ForwardingSink {
  public:
-  TextFallbackSink(const TextStyle& style, bool quiet) : TextFallback(style, quiet), ForwardingSink(*fallback) {}
+  TextFallbackSink(const TextStyle& style, Quiet quiet) : TextFallback(style, quiet), ForwardingSink(*fallback) {}
 
   void text(std::string_view kind, std::string_view text) override { ForwardingSink::text(kind, shown(text)); }
   void message(std::string_view kind, std::string_view text, std::string_view file, uint32_t line, uint32_t column,

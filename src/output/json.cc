@@ -521,7 +521,8 @@ std::string cost_json(const CostReport& report) {
 
 class JsonSink final : public Sink {
  public:
-  JsonSink(Writer& out, TextStyle style, bool quiet) : out_(out), style_(std::move(style)), is_quiet_(quiet) {}
+  JsonSink(Writer& out, TextStyle style, Quiet quiet)
+      : out_(out), style_(std::move(style)), is_quiet_(quiet == Quiet::kYes) {}
 
   void attached(uint64_t probe_count) override {
     if (is_quiet_) return;
@@ -642,7 +643,7 @@ class JsonSink final : public Sink {
   std::string text_kind_, text_begin_;  // of the last text: its kind, and how the line of such a text begins
 };
 
-std::unique_ptr<Sink> make_json_sink(Writer& out, TextStyle style, bool quiet) {
+std::unique_ptr<Sink> make_json_sink(Writer& out, TextStyle style, Quiet quiet) {
   return std::make_unique<JsonSink>(out, std::move(style), quiet);
 }
 

@@ -308,7 +308,7 @@ struct OpenSpan {
 
 class OtlpSink final : public TextFallbackSink {
  public:
-  OtlpSink(Writer& out, TextStyle style, bool quiet)
+  OtlpSink(Writer& out, TextStyle style, Quiet quiet)
       : TextFallbackSink(style, quiet), out_(out), style_(std::move(style)) {}
 
   void begin(const RunInfo& run) override {
@@ -531,7 +531,7 @@ class OtlpSink final : public TextFallbackSink {
   OtlpList metrics_, logs_;
 };
 
-std::unique_ptr<Sink> make_otlp_sink(Writer& out, TextStyle style, bool quiet) {
+std::unique_ptr<Sink> make_otlp_sink(Writer& out, TextStyle style, Quiet quiet) {
   return std::make_unique<OtlpSink>(out, std::move(style), quiet);
 }
 

@@ -292,7 +292,7 @@ TrackEventType type_of(const SpanEvent& event) {
 
 class PerfettoSink final : public TextFallbackSink {
  public:
-  PerfettoSink(Writer& out, TextStyle style, bool quiet)
+  PerfettoSink(Writer& out, TextStyle style, Quiet quiet)
       : TextFallbackSink(style, quiet), out_(out), style_(std::move(style)) {
     style_.is_for_terminal = true;  // texts of programs are shown, and have to differ where the programs' do
   }
@@ -392,7 +392,7 @@ class PerfettoSink final : public TextFallbackSink {
 
 }  // namespace
 
-std::unique_ptr<Sink> make_perfetto_sink(Writer& out, TextStyle style, bool quiet) {
+std::unique_ptr<Sink> make_perfetto_sink(Writer& out, TextStyle style, Quiet quiet) {
   return std::make_unique<PerfettoSink>(out, std::move(style), quiet);
 }
 
@@ -420,7 +420,7 @@ char phase_of(const SpanEvent& event) {
 
 class TraceSink final : public TextFallbackSink {
  public:
-  TraceSink(Writer& out, TextStyle style, bool quiet)
+  TraceSink(Writer& out, TextStyle style, Quiet quiet)
       : TextFallbackSink(style, quiet), out_(out), style_(std::move(style)) {}
 
   void span(const SpanEvent& event) override {
@@ -484,7 +484,7 @@ class TraceSink final : public TextFallbackSink {
   std::set<uint32_t> processes_;                                  // those that have a name
 };
 
-std::unique_ptr<Sink> make_trace_sink(Writer& out, TextStyle style, bool quiet) {
+std::unique_ptr<Sink> make_trace_sink(Writer& out, TextStyle style, Quiet quiet) {
   return std::make_unique<TraceSink>(out, std::move(style), quiet);
 }
 

@@ -70,6 +70,6 @@ class PerfettoPackets {
 
 inline constexpr std::string_view kPerfettoSuffix = ".pftrace";
 
-std::unique_ptr<Sink> make_perfetto_sink(Writer& out, TextStyle style, bool quiet);
+std::unique_ptr<Sink> make_perfetto_sink(Writer& out, TextStyle style, Quiet quiet);
 
 }  // namespace espy::output

@@ -293,7 +293,7 @@ namespace {
 
 class FoldedSink final : public TextFallbackSink {
  public:
-  FoldedSink(Writer& out, TextStyle style, bool quiet)
+  FoldedSink(Writer& out, TextStyle style, Quiet quiet)
       : TextFallbackSink(style, quiet), out_(out), style_(for_terminal(std::move(style), out)) {}
 
   void map(const MapView& map) override {
@@ -310,7 +310,7 @@ class FoldedSink final : public TextFallbackSink {
   TextStyle style_;
 };
 
-std::unique_ptr<Sink> make_folded_sink(Writer& out, TextStyle style, bool quiet) {
+std::unique_ptr<Sink> make_folded_sink(Writer& out, TextStyle style, Quiet quiet) {
   return std::make_unique<FoldedSink>(out, std::move(style), quiet);
 }
 
@@ -333,7 +333,7 @@ struct Profile {
 
 class SpeedscopeSink final : public TextFallbackSink {
  public:
-  SpeedscopeSink(Writer& out, TextStyle style, bool quiet)
+  SpeedscopeSink(Writer& out, TextStyle style, Quiet quiet)
       : TextFallbackSink(style, quiet), out_(out), style_(std::move(style)) {
     style_.is_for_terminal = true;  // texts of programs are shown, and have to differ where the programs' do
   }
@@ -416,7 +416,7 @@ class SpeedscopeSink final : public TextFallbackSink {
   std::map<std::string, Profile> profiles_;                        // by the map's name
 };
 
-std::unique_ptr<Sink> make_speedscope_sink(Writer& out, TextStyle style, bool quiet) {
+std::unique_ptr<Sink> make_speedscope_sink(Writer& out, TextStyle style, Quiet quiet) {
   return std::make_unique<SpeedscopeSink>(out, std::move(style), quiet);
 }
 
@@ -497,7 +497,7 @@ std::vector<int64_t> values_of(const MapView& map, const Value& value) {
 
 class PprofSink final : public TextFallbackSink {
  public:
-  PprofSink(Writer& out, TextStyle style, bool quiet)
+  PprofSink(Writer& out, TextStyle style, Quiet quiet)
       : TextFallbackSink(style, quiet), out_(out), style_(std::move(style)) {
     style_.is_for_terminal = true;  // texts of programs are shown, and have to differ where the programs' do
   }
@@ -631,7 +631,7 @@ class PprofSink final : public TextFallbackSink {
   std::map<std::string, Column> columns_;  // by the map's name
 };
 
-std::unique_ptr<Sink> make_pprof_sink(Writer& out, TextStyle style, bool quiet) {
+std::unique_ptr<Sink> make_pprof_sink(Writer& out, TextStyle style, Quiet quiet) {
   return std::make_unique<PprofSink>(out, std::move(style), quiet);
 }
 

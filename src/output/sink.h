@@ -127,6 +127,9 @@ class Sink {
   virtual void benchmark(std::string_view name, uint64_t average_ns, uint64_t iterations) = 0;
 };
 
+// Whether a sink does without saying how many probes were attached.
+enum class Quiet : uint8_t { kNo, kYes };
+
 // An output format. Each is defined in a file of its own, output/NAME.cc, and listed in sink.cc.
 struct SinkRow {
   std::string_view name;     // of -f: "text"
@@ -134,11 +137,11 @@ struct SinkRow {
   bool is_binary = false;    // not for terminals
   bool needs_files = false;  // frames of user code come with Frame::code
   bool has_text = false;     // shows what printf() prints as it is
-  // `out` must outlive the sink. `quiet`: does not show how many probes were attached.
-  std::unique_ptr<Sink> (*create)(Writer& out, TextStyle style, bool quiet);
+  // `out` must outlive the sink.
+  std::unique_ptr<Sink> (*create)(Writer& out, TextStyle style, Quiet quiet);
   // Files whose names end so are written by another sink.
   std::string_view binary_suffix = {};
-  std::unique_ptr<Sink> (*create_binary)(Writer& out, TextStyle style, bool quiet) = nullptr;
+  std::unique_ptr<Sink> (*create_binary)(Writer& out, TextStyle style, Quiet quiet) = nullptr;
 };
 const std::vector<SinkRow>& sinks();              // the first is the default
 const SinkRow* find_sink(std::string_view name);  // null if there is none

@@ -72,8 +72,8 @@ Value with_escaped_commas(Value key) {
 
 class TextSink final : public Sink {
  public:
-  TextSink(Writer& out, TextStyle style, bool quiet)
-      : out_(out), style_(for_terminal(std::move(style), out)), spans_(style_), is_quiet_(quiet) {}
+  TextSink(Writer& out, TextStyle style, Quiet quiet)
+      : out_(out), style_(for_terminal(std::move(style), out)), spans_(style_), is_quiet_(quiet == Quiet::kYes) {}
 
   void attached(uint64_t probe_count) override {
     if (!is_quiet_) warn(fmt::format("Attached {} probe{}\n", probe_count, probe_count == 1 ? "" : "s"));
@@ -216,7 +216,7 @@ class TextSink final : public Sink {
   bool is_quiet_;
 };
 
-std::unique_ptr<Sink> make_text_sink(Writer& out, TextStyle style, bool quiet) {
+std::unique_ptr<Sink> make_text_sink(Writer& out, TextStyle style, Quiet quiet) {
   return std::make_unique<TextSink>(out, std::move(style), quiet);
 }
 

@@ -188,14 +188,14 @@ uint64_t behind_nops(kernel::Kernel& kernel, const symbols::ElfFile& file, uint6
 }
 
 void move_behind_nops(const spec::BindRequest& request, const symbols::ElfFile& file, std::vector<BoundProbe>& probes) {
-  if (request.is_listing || request.config.allow_unsafe) return;
+  if (request.is_listing() || request.config.allow_unsafe) return;
   for (BoundProbe& each : probes)
     if (each.probe.why_not.empty()) each.probe.address = behind_nops(request.kernel, file, each.probe.address);
 }
 
 void refuse_breaking(spec::BindRequest& request, const symbols::ElfFile& file, std::vector<spec::BoundProbe>& probes,
                      bool (*replaces_return)(const program::Probe& probe)) {
-  if (request.is_listing || probes.empty()) return;
+  if (request.is_listing() || probes.empty()) return;
   const auto all = [&] {
     std::vector<BoundProbe*> out;
     for (BoundProbe& each : probes) out.push_back(&each);

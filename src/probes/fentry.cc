@@ -184,12 +184,12 @@ std::vector<spec::BoundProbe> bind(spec::BindRequest& request) {
       return report_unavailable(request, "no-fentry",
                                 fmt::format("`{}` {}, which {} cannot pass on this kernel", name, *why, kRow.name),
                                 fmt::format("{}:{} does without", kIsExit ? "kretprobe" : "kprobe", name));
-    if (request.is_foretold) foretell<kRow>(request, *function);
+    if (request.is_foretold()) foretell<kRow>(request, *function);
     out.push_back(make_probe<kRow>(request, *function));
   } else {
     return report_untyped<kRow>(request, module, name);
   }
-  if (!request.is_listing) warn_of_shared_names(request, name, out);
+  if (!request.is_listing()) warn_of_shared_names(request, name, out);
   return out;
 }
 

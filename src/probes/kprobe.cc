@@ -79,7 +79,7 @@ class Binder {
     } else {
       add_function(split_offset(place));
     }
-    if (request_.is_foretold && !out_.empty()) foretell();
+    if (request_.is_foretold() && !out_.empty()) foretell();
     return std::move(out_);
   }
 

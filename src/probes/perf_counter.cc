@@ -72,7 +72,7 @@ std::vector<spec::BoundProbe> bind(spec::BindRequest& request) {
   if (request.parts.empty() || request.parts.size() > 2) return report_wrong_form(request, kRow.form, example);
   const Event* event = find_event<kRow>(request.parts[0]);
   if (event == nullptr) return {};
-  if (kIsHardware<kRow> && !request.is_listing && !request.kernel.has(kernel::Feature::kPerfEventHardware))
+  if (kIsHardware<kRow> && !request.is_listing() && !request.kernel.has(kernel::Feature::kPerfEventHardware))
     return report_unavailable(request, "no-counters", "this machine has no hardware counters",
                               "a virtual machine has them only if its host provides them");
   spec::BoundProbe bound;

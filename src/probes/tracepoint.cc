@@ -73,10 +73,10 @@ spec::Share choose_method(spec::BindRequest& request, program::Probe& probe) {
     if (number) {
       probe.number = *number;
       if (!is_enter) return share(kRawExit);
-      return share(kRawEnter, request.uses_args ? own : "");
+      return share(kRawEnter, request.uses.args ? own : "");
     }
   }
-  const bool reads_record = request.uses_args || request.uses_context;
+  const bool reads_record = request.uses.args || request.uses.context;
   if (!reads_record && !kernel.raw_tracepoints(probe.function).empty() && !has_perf_event(request, probe)) {
     const bool shares = kernel.has(kernel::Feature::kRawTracepointCookie) && !is_at_all_system_calls(probe.function);
     return share(kRaw, shares ? "" : own);
@@ -92,7 +92,7 @@ spec::Share choose_method(spec::BindRequest& request, program::Probe& probe) {
 std::vector<std::string> known_without_tracefs(spec::BindRequest& request) {
   const std::string& category = request.parts[0];
   const std::string& event = request.parts[1];
-  if (request.uses_args || request.uses_context) return {};
+  if (request.uses.args || request.uses.context) return {};
   std::vector<std::string> out;
   if (glob_match(category, kSyscalls)) {
     for (uint32_t number = 0; number < kMaxSyscalls; ++number) {
@@ -177,7 +177,7 @@ std::vector<spec::BoundProbe> bind(spec::BindRequest& request) {
   }
   if (out.empty()) report_not_found(request);
   // The call restores the registers of before the signal, and no number of a call is left for the tracepoint.
-  if (out.size() == 1 && out[0].probe.function == "sys_exit_rt_sigreturn" && !request.is_listing)
+  if (out.size() == 1 && out[0].probe.function == "sys_exit_rt_sigreturn" && !request.is_listing())
     request.diagnostics.warning("never-fires", request.point.span,
                                 "the kernel does not report the ends of rt_sigreturn(2): the probe never fires",
                                 "sys_enter_rt_sigreturn has the calls");
@@ -256,7 +256,7 @@ spec::ProbeContext context(spec::ContextRequest& request) {
   if (method == kRaw) out.is_at_all_system_calls = is_at_all_system_calls(probe.function);
   if (!is_syscall && request.share.place.empty() && request.probes.size() > 1)
     out.dispatch = spec::ProbeContext::Dispatch::kCookie;
-  if (!request.uses_args) return out;
+  if (!request.uses.args) return out;
   const auto tracepoint = request.kernel.tracepoint(request.types, probe.target, probe.function);
   if (!tracepoint) return out;
   if (is_syscall) {
@@ -366,7 +366,7 @@ std::vector<spec::BoundProbe> bind_raw(spec::BindRequest& request) {
     bound.probe.function = event;
     bound.probe.name = "rawtracepoint:" + bound.probe.target + ":" + event;
     bound.probe.span = request.point.span;
-    const bool shares = !request.uses_args && !is_at_all_system_calls(event) &&
+    const bool shares = !request.uses.args && !is_at_all_system_calls(event) &&
                         request.kernel.has(kernel::Feature::kRawTracepointCookie);
     bound.share.place = shares ? "" : event;
     out.push_back(std::move(bound));

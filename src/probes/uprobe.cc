@@ -62,7 +62,7 @@ class Binder {
 
   std::vector<spec::BoundProbe> bind() {
     const auto parts = request_.parts;
-    if (!request_.is_listing && report_shared_frames(request_)) return {};
+    if (!request_.is_listing() && report_shared_frames(request_)) return {};
     if (const auto place = parse_line_target(parts)) return at_line(*place);
     if (parts.size() == 1 && request_.config.tracee.pid)
       return in_file(fmt::format("/proc/{}/exe", *request_.config.tracee.pid), parts);
@@ -111,7 +111,7 @@ class Binder {
     if (!has_file_wildcard_) warn_unless_mapped(request_, path, **file);
     // One program serves all files, except Go binaries, which have another calling convention, and actions that use
     // symbols of the file.
-    is_for_any_file_ = has_file_wildcard_ && !request_.uses_file && !(*file)->go_binary();
+    is_for_any_file_ = has_file_wildcard_ && !request_.uses.file && !(*file)->go_binary();
     pattern_ = parse_function_pattern(place).value_or(FunctionPattern{});
     const std::string& text = pattern_.text;
     const auto address = pattern_.is_source_name ? std::nullopt : parse_int(text);
@@ -155,7 +155,7 @@ class Binder {
     if (statements.empty()) return no_statement(**debug, place);
     for (const symbols::Statement& statement : statements) {
       // Registers hold the arguments at the entry of a function; its variables have no values yet.
-      const bool is_at_entry = statement.entry != 0 && place.column == 0 && !request_.uses_locals;
+      const bool is_at_entry = statement.entry != 0 && place.column == 0 && !request_.uses.locals;
       const uint64_t address = is_at_entry ? statement.entry : statement.address;
       const auto offset = (*file)->offset_of_address(address);
       if (!offset) continue;
@@ -193,8 +193,8 @@ class Binder {
 
   std::vector<spec::BoundProbe> describe(const symbols::ElfFile& file) {
     const bool is_return = &kRow == &kUretprobe;
-    const WantedFields wanted{request_.uses_args && !is_return, request_.uses_locals && !is_return,
-                              request_.uses_retval && is_return};
+    const WantedFields wanted{request_.uses.args && !is_return, request_.uses.locals && !is_return,
+                              request_.uses.retval && is_return};
     if (!wanted.any()) return std::move(out_);
     std::vector<spec::BoundProbe> described;
     std::vector<size_t> pointers;  // indexes of those that return one
@@ -230,7 +230,7 @@ class Binder {
   static bool replaces_return(const program::Probe& probe) { return &kRow == &kUretprobe && !is_at_return(probe); }
 
   void tell_left_out(const LeftOut& left_out) {
-    if (left_out.count == 0 || request_.is_listing) return;
+    if (left_out.count == 0 || request_.is_listing()) return;
     warning("functions-left-out",
             fmt::format("{} of {} functions of {} are left out, as nothing of them can be read: {}", left_out.count,
                         out_.size(), path_, left_out.names),
@@ -263,7 +263,7 @@ class Binder {
   // Adds the entry of a function, or its return. The entry of a Go function comes after its stack check, which may run
   // twice for a call.
   void add_boundary(const symbols::ElfFile& file, const symbols::ElfSymbol& symbol) {
-    if (&kRow == &kUretprobe && !request_.is_listing && (file.go_binary() || keeps_returns_))
+    if (&kRow == &kUretprobe && !request_.is_listing() && (file.go_binary() || keeps_returns_))
       return add_returns(file, symbol);
     add(symbol.name, entry_of(file, symbol), 0);
   }
@@ -308,7 +308,7 @@ class Binder {
 
   // Warns of what is known about returns.
   void tell_returns() {
-    if (request_.is_listing) return;
+    if (request_.is_listing()) return;
     if (unseen_.count > 0)
       warning("returns-not-seen", fmt::format("returns of {} in {} are not seen at times", unseen_.text(), path_),
               unseen_.reason());
@@ -349,14 +349,14 @@ class Binder {
 
   void add_chosen(const symbols::ElfFile& file, std::vector<symbols::ElfSymbol> found) {
     constexpr bool kIsReturn = &kRow == &kUretprobe;
-    const bool reads_registers = request_.uses_context && !request_.is_listing;
+    const bool reads_registers = request_.uses.context && !request_.is_listing();
     ProbedFunctions chosen = choose_functions(file, pattern_, std::move(found), {kIsReturn, reads_registers});
     if (chosen.error) {
       if (!has_file_wildcard_) refuse("indirect-function", chosen.error->message, chosen.error->hint);
       return;
     }
     add_all(file, chosen.functions);
-    if (request_.is_listing || has_file_wildcard_) return;
+    if (request_.is_listing() || has_file_wildcard_) return;
     tell_counted_again(file, chosen.functions);
     tell_shared_code(file, chosen.functions);
     std::string hint;
@@ -655,7 +655,7 @@ class Binder {
       out_.back().probe.number = copy.line;
     }
     const size_t count = out_.size() - before;
-    if (count > 0 && !request_.is_listing)
+    if (count > 0 && !request_.is_listing())
       warning("inlined-copies",
               fmt::format("{} inlined cop{} of `{}` {} probed, whose first instructions a compiler may have moved",
                           count, count == 1 ? "y" : "ies", function, count == 1 ? "is" : "are"),
@@ -819,8 +819,8 @@ spec::ProbeContext context(spec::ContextRequest& request) {
     out.return_address.reset();
   }
   if (!request.share.layout) return out;
-  const WantedFields wanted{request.uses_args && !kIsReturn, request.uses_locals && !kIsReturn,
-                            request.uses_retval && kIsReturn};
+  const WantedFields wanted{request.uses.args && !kIsReturn, request.uses.locals && !kIsReturn,
+                            request.uses.retval && kIsReturn};
   auto fields = user_fields(**file, request.types, probe, wanted);
   if (!fields) return out;
   const auto complete = [&](const spec::ContextField& field) { request.kernel.complete(request.types, field.type); };

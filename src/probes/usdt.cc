@@ -168,7 +168,7 @@ std::vector<spec::BoundProbe> bind(spec::BindRequest& request) {
   if (request.symbols == nullptr) return {};
   const auto files = find(*request.symbols, request.kernel.arch(), *target, request.config.tracee.pid);
   if (!files) return bad_target(files.error());
-  if (!request.is_listing && report_shared_frames(request)) return {};
+  if (!request.is_listing() && report_shared_frames(request)) return {};
   const bool has_file_wildcard = has_wildcard(target->file);
   std::vector<spec::BoundProbe> out;
   for (const Found& found : *files) {
@@ -179,7 +179,7 @@ std::vector<spec::BoundProbe> bind(spec::BindRequest& request) {
     if (!why.empty()) return report_unavailable(request, "bad-target", why);
     if (!has_file_wildcard) warn_unless_mapped(request, found.path, *found.file);
     std::optional<Variables> variables;
-    if (request.uses_context) variables.emplace(request.kernel.arch(), found.locations, *found.file);
+    if (request.uses.context) variables.emplace(request.kernel.arch(), found.locations, *found.file);
     std::vector<spec::BoundProbe> in_file;
     for (const UsdtLocation& location : found.locations) {
       if (location.file_offset == 0) continue;  // no byte of the file is loaded there
@@ -194,7 +194,7 @@ std::vector<spec::BoundProbe> bind(spec::BindRequest& request) {
       bound.probe.file_start = found.file->offset_in_archive();
       bound.probe.is_optional = has_file_wildcard;
       bound.probe.span = request.point.span;
-      bound.share = share_of_uprobe(request.kernel, bound.probe, has_file_wildcard && !request.uses_file);
+      bound.share = share_of_uprobe(request.kernel, bound.probe, has_file_wildcard && !request.uses.file);
       bound.share.layout = variables ? resolved_operands(*variables, location) : "";
       in_file.push_back(std::move(bound));
     }

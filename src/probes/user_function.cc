@@ -142,7 +142,7 @@ Result<std::shared_ptr<const symbols::ElfFile>> open_to_probe(const spec::BindRe
 }
 
 void warn_unless_mapped(const spec::BindRequest& request, const std::string& path, const symbols::ElfFile& file) {
-  if (!request.config.tracee.pid || request.config.tracee.follows || request.is_listing) return;
+  if (!request.config.tracee.pid || request.config.tracee.follows || request.is_listing()) return;
   const uint32_t pid = *request.config.tracee.pid;
   if (std::ranges::find(request.earlier, path, &program::Probe::target) != request.earlier.end()) return;
   const FileIdentity& wanted = file.file_state().identity;

@@ -348,7 +348,8 @@ class RecordScriptWriter {
 
   std::vector<spec::BoundProbe> bind(const spec::Provider& provider, const std::vector<std::string>& parts,
                                      bool has_types, bool has_locals, source::Diagnostics& diagnostics) {
-    return run::bind_probes(e_, e_.config, provider, parts, has_types, diagnostics, has_locals);
+    const spec::Uses uses{.args = has_types, .locals = has_locals, .retval = has_types};
+    return run::bind_probes(e_, e_.config, provider, parts, uses, diagnostics);
   }
 
   // A wildcard of a script stands for the probes that it has live.
@@ -411,7 +412,8 @@ class RecordScriptWriter {
   // The index of the group whose layout and values the probe has.
   size_t group_of(const spec::Provider& provider, const spec::BoundProbe& bound, bool has_types,
                   const ProbeReads* reads) {
-    const spec::ProbeContext context = run::context_of(e_, provider, bound, has_types, has_types && reads_locals());
+    const spec::Uses uses{.args = has_types, .locals = has_types && reads_locals(), .retval = has_types};
+    const spec::ProbeContext context = run::context_of(e_, provider, bound, uses);
     Group group;
     group.layout.points_to_user_space = context.pointers == types::AddressSpace::kUser;
     group.layout.has_kernel_names = true;

@@ -363,9 +363,9 @@ Status begin(const RecordPlan& plan, run::Environment& e, uint32_t parents, Reco
 
 run::RunOptions options_of_recorder(const run::RunOptions& options) {
   run::RunOptions out = options;
-  out.output_file = "/dev/null";
-  out.format = "text";
-  out.no_warnings = true;
+  out.output.file = "/dev/null";
+  out.output.format = "text";
+  out.output.hides_warnings = true;
   return out;
 }
 
@@ -400,10 +400,10 @@ int run_recorder(const run::RunOptions& options, const run::Host& host, run::Env
     };
   };
   const int status = run::run_script(std::move(script.script), options_of_recorder(options), e, prepare);
-  if (!options.dump.empty() || !recording.recorder) return status;
+  if (!options.stages.dumped.empty() || !recording.recorder) return status;
   if (const Status done = recording.recorder->finish({}); !done)
     return status == 0 ? run::complain(done.error()) : status;
-  if (plan.reader == nullptr && !options.quiet)
+  if (plan.reader == nullptr && !options.output.is_quiet)
     show_summary(recording.recorder->writer(), plan.path, recording.ring ? &*recording.ring : nullptr);
   return status;
 }
@@ -447,11 +447,11 @@ class Link {
 };
 
 Status check_options(const run::RunOptions& options) {
-  if (!options.recordings.empty()) return fail("--record takes the events of this machine, not those of a recording");
-  const bool is_other_run = options.config.runs_tests || options.config.runs_benchmarks || options.session.is_dry_run;
-  const bool is_viewed = options.listen || options.watch_interval_ns != 0;
-  const bool has_cost = options.shows_cost || options.session.budget_cpus > 0 || options.session.checks_cost;
-  if (is_other_run || has_cost || is_viewed || !options.user.empty() || !options.dump.empty())
+  if (!options.replay.files.empty()) return fail("--record takes the events of this machine, not those of a recording");
+  const bool is_other_run = options.config.runs_tests || options.config.runs_benchmarks || options.is_dry_run;
+  const bool is_viewed = options.output.listen || options.output.watch_interval_ns != 0;
+  if (is_other_run || options.cost.needs_hook_costs() || is_viewed || !options.user.empty() ||
+      !options.stages.dumped.empty())
     return fail(
         "--record goes with a plain run only: not with --test, --bench, --dry-run, --dump, --cost, --budget, "
         "--check-cost, --listen, --watch or --user",
@@ -467,7 +467,7 @@ int record(const run::RunOptions& options, const run::Host& host, const Link& li
   run::Environment& e = **environment;
   RecordWishes wishes;
   wishes.reads.emplace();
-  e.config.tracee.has_child = options.child_command.has_value();  // it is started later
+  e.config.tracee.has_child = options.tracee.command.has_value();  // it is started later
   if (const Status added = add_reads(options, e, *wishes.reads); !added) return EXIT_FAILURE;
   e.config.tracee.has_child = false;
   wishes.depth = std::min(kMaxRecordDepth, wishes.reads->depth);
@@ -476,7 +476,7 @@ int record(const run::RunOptions& options, const run::Host& host, const Link& li
         {"the script has no events to record", 0, "begin, end and interval are there in any recording"});
   auto script = write_record_script({}, wishes, e);
   if (!script) return run::complain(script.error());
-  if (!options.no_warnings) show_warnings(*script);
+  if (!options.output.hides_warnings) show_warnings(*script);
   RecordPlan::Reader reader;
   reader.needs_time = wishes.reads->has_timers;
   reader.on_ready = [&]() -> Status {
@@ -487,16 +487,17 @@ int record(const run::RunOptions& options, const run::Host& host, const Link& li
     return {};
   };
   reader.on_written = [&] { link.tell(kWritten); };
-  const std::string command = fmt::format("espy --record {} {}", *options.record_file, options.file.value_or("-e ..."));
+  const std::string command =
+      fmt::format("espy --record {} {}", *options.record.file, options.script.file.value_or("-e ..."));
   return run_recorder(options, host, e, wishes, std::move(*script),
-                      {*options.record_file, command, options.ring, &reader});
+                      {*options.record.file, command, options.record.ring, &reader});
 }
 
 [[noreturn]] void run_as_recorder(run::RunOptions options, const run::Host& host, const Link& link, pid_t parent) {
   ::signal(kEndSignal, [](int) {});  // outside of the run; then the socket tells the end of the other process
   ::prctl(PR_SET_PDEATHSIG, kEndSignal);
   if (::getppid() != parent) ::_exit(EXIT_FAILURE);
-  options.quiet = true;
+  options.output.is_quiet = true;
   const int status = record(options, host, link);
   std::fflush(stdout);
   std::fflush(stderr);
@@ -507,14 +508,13 @@ int record(const run::RunOptions& options, const run::Host& host, const Link& li
 
 run::RunOptions options_of_replay(const run::RunOptions& options) {
   run::RunOptions out = options;
-  out.recordings = {*options.record_file};
-  out.record_file.reset();
-  out.child_command.reset();
-  out.cgroup.clear();
-  out.container.clear();
+  out.replay.files = {*options.record.file};
+  out.record.file.reset();
+  out.tracee.command.reset();
+  out.tracee.cgroup.clear();
+  out.tracee.container.clear();
   out.config.tracee.pid.reset();
   out.config.tracee.follows = false;
-  out.session.watched_pid.reset();
   out.shown_diagnostic = run::as_of_recording;
   return out;
 }
@@ -555,10 +555,10 @@ int status_of(pid_t process) {
 int run_recorded(const run::RunOptions& options, const run::Host& host) {
   if (const Status good = check_options(options); !good) return run::complain(good.error());
   run::RunOptions whole = options;
-  if (!options.program_text && !options.tool && options.file == "-") {  // both read it
+  if (!options.script.text && !options.script.tool && options.script.file == "-") {  // both read it
     auto text = read_stream("/dev/stdin", kMaxTextBytes);
     if (!text) return run::complain(text.error());
-    whole.program_text = std::move(*text);
+    whole.script.text = std::move(*text);
   }
   int sockets[2] = {};
   if (::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, sockets) != 0)

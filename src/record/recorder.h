@@ -144,7 +144,7 @@ int run_recorder(const run::RunOptions& options, const run::Host& host, run::Env
 // script over the recording while it is written, as `espy -i FILE` does afterwards. So both print the same, losses
 // included, and a traced process pays for the recording alone.
 
-// Requires options.record_file. Returns the exit status; has printed all errors.
+// Requires options.record.file. Returns the exit status; has printed all errors.
 int run_recorded(const run::RunOptions& options, const run::Host& host);
 
 }  // namespace espy::record

@@ -86,7 +86,7 @@ void report_not_recorded(spec::BindRequest& request) {
 std::vector<spec::BoundProbe> bind(spec::BindRequest& request) {
   const RecordedProvider& provider = row_of(request.provider);
   const std::vector<recording::Probe>& recorded = request.kernel.recording()->probes;
-  const bool reads = request.uses_args || request.uses_context || request.uses_retval;
+  const bool reads = request.uses.args || request.uses.context || request.uses.retval;
   std::vector<spec::BoundProbe> out;
   for (uint32_t i = 0; i < recorded.size(); ++i) {
     const recording::Probe& each = recorded[i];

@@ -45,7 +45,8 @@ std::vector<std::string> split_attach_point(std::string_view text) {
 
 std::vector<spec::BoundProbe> bind_probes(Environment& environment, const spec::Config& config,
                                           const spec::Provider& provider, const std::vector<std::string>& parts,
-                                          bool has_types, source::Diagnostics& diagnostics, bool uses_locals) {
+                                          spec::Uses uses, source::Diagnostics& diagnostics) {
+  uses.context = true;
   const syntax::AttachPoint point;
   spec::BindRequest request{.point = point,
                             .parts = parts,
@@ -55,10 +56,7 @@ std::vector<spec::BoundProbe> bind_probes(Environment& environment, const spec::
                             .config = config,
                             .diagnostics = diagnostics,
                             .missing = diagnostics,
-                            .uses_args = has_types,
-                            .uses_context = true,
-                            .uses_locals = uses_locals,
-                            .uses_retval = has_types,
+                            .uses = uses,
                             .provider = &provider};
   return provider.bind(request);
 }
@@ -68,15 +66,13 @@ bool is_about_returns(const source::Diagnostic& diagnostic) {
 }
 
 spec::ProbeContext context_of(Environment& environment, const spec::Provider& provider, const spec::BoundProbe& bound,
-                              bool has_types, bool uses_locals) {
+                              spec::Uses uses) {
   spec::ContextRequest request{.probes = std::span(&bound.probe, 1),
                                .share = bound.share,
                                .kernel = *environment.kernel,
                                .types = environment.types,
-                               .uses_args = has_types,
                                .symbols = &environment.symbols,
-                               .uses_locals = uses_locals,
-                               .uses_retval = has_types,
+                               .uses = uses,
                                .provider = &provider};
   return provider.context(request);
 }

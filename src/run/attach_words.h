@@ -24,10 +24,10 @@ std::vector<std::string> split_unquoted(std::string_view text, char separator);
 std::vector<std::string> split_attach_point(std::string_view text);
 
 // Returns the probes that the attach point stands for; none if it is wrong or stands for nothing, with the reasons in
-// `diagnostics`. `has_types`: the types of arguments and results are wanted, as debug information has them.
+// `diagnostics`. `uses`: what debug information shall tell; the rest of the context is there in any case.
 std::vector<spec::BoundProbe> bind_probes(Environment& environment, const spec::Config& config,
                                           const spec::Provider& provider, const std::vector<std::string>& parts,
-                                          bool has_types, source::Diagnostics& diagnostics, bool uses_locals = false);
+                                          spec::Uses uses, source::Diagnostics& diagnostics);
 
 // Whether it warns of returns that end a program, or are not seen. The checker does not bind the probes of wildcards
 // again, so commands have to show this.
@@ -35,6 +35,6 @@ bool is_about_returns(const source::Diagnostic& diagnostic);
 
 // Returns what programs of such a probe can read.
 spec::ProbeContext context_of(Environment& environment, const spec::Provider& provider, const spec::BoundProbe& bound,
-                              bool has_types, bool uses_locals = false);
+                              spec::Uses uses);
 
 }  // namespace espy::run

@@ -131,7 +131,7 @@ std::unique_ptr<Environment> make_environment(const RunOptions& options, std::un
                                                                options.config});
   environment->config.tracee.pid_namespace = find_pid_namespace();
   if (environment->config.tracee.pid) find_process_start(environment->config, *environment->config.tracee.pid);
-  environment->tool = options.tool;
+  environment->tool = options.script.tool;
   connect_btf(*environment);
   check::read_environment(
       environment->config, [](const char* name) { return ::getenv(name); }, environment->diagnostics);
@@ -141,12 +141,13 @@ std::unique_ptr<Environment> make_environment(const RunOptions& options, std::un
 
 Result<std::unique_ptr<Environment>> open_environment(const RunOptions& options) {
   mount_tracefs();
-  const std::vector<kernel::Feature> disabled = TRY(parse_features(options.disabled_features));
+  const std::vector<kernel::Feature> disabled = TRY(parse_features(options.kernel.disabled_features));
   auto machine = load::open_linux();
   load::Machine* tried = machine.get();
   kernel::Tries tries;
   // Opened by the first question: some commands have none.
-  const std::string cache_file = options.tool ? fmt::format("features-{:08x}", options.tool->checksum) : "features";
+  const std::string cache_file =
+      options.script.tool ? fmt::format("features-{:08x}", options.script.tool->checksum) : "features";
   tries.feature = [tried, disabled, cache_file,
                    cache = std::shared_ptr<load::FeatureCache>()](kernel::Feature feature) mutable {
     if (std::ranges::find(disabled, feature) != disabled.end()) return false;
@@ -156,14 +157,15 @@ Result<std::unique_ptr<Environment>> open_environment(const RunOptions& options)
   };
   tries.kfunc = [tried](uint32_t kfunc, uint32_t program_type) { return tried->try_kfunc(kfunc, program_type); };
   auto kernel = TRY(kernel::open_kernel("/", std::move(tries)));
-  if (!options.traceable_functions.empty()) TRY_STATUS(kernel->use_traceable_functions(options.traceable_functions));
+  if (!options.kernel.traceable_functions.empty())
+    TRY_STATUS(kernel->use_traceable_functions(options.kernel.traceable_functions));
   auto environment = make_environment(options, std::move(machine), std::move(kernel));
-  environment->config.tracee.cgroup = TRY(find_control_group(options.cgroup, options.container));
+  environment->config.tracee.cgroup = TRY(find_control_group(options.tracee.cgroup, options.tracee.container));
   return environment;
 }
 
 void follow_command(const RunOptions& options, Environment& environment) {
-  if (!options.child_command || options.config.tracee.pid) return;
+  if (!options.tracee.command || options.config.tracee.pid) return;
   environment.config.tracee.follows = environment.kernel->find_struct(environment.types, "task_struct").valid();
 }
 
@@ -199,26 +201,26 @@ bool is_administrator() { return (effective_capabilities() >> CAP_SYS_ADMIN & 1)
 bool can_read_tracefs() { return ::faccessat(AT_FDCWD, kTracefsEvents, R_OK | X_OK, AT_EACCESS) == 0; }
 
 Result<source::SourceId> read_script(const RunOptions& options, source::Sources& sources) {
-  if (options.tool) return sources.add(options.tool->script_name, options.tool->script);
-  if (options.program_text) return sources.add("stdin", *options.program_text);
-  if (*options.file == "-") return sources.add("stdin", TRY(read_stream("/dev/stdin", kMaxTextBytes)));
-  std::string text = TRY(read_stream(*options.file, kMaxTextBytes));
+  if (options.script.tool) return sources.add(options.script.tool->script_name, options.script.tool->script);
+  if (options.script.text) return sources.add("stdin", *options.script.text);
+  if (*options.script.file == "-") return sources.add("stdin", TRY(read_stream("/dev/stdin", kMaxTextBytes)));
+  std::string text = TRY(read_stream(*options.script.file, kMaxTextBytes));
   if (text.starts_with("\x7f"
                        "ELF"))
-    return fail(fmt::format("{} is a program, not a script", *options.file), 0,
+    return fail(fmt::format("{} is a program, not a script", *options.script.file), 0,
                 "a tool that espy has built is started as it is");
-  return sources.add(*options.file, std::move(text));
+  return sources.add(*options.script.file, std::move(text));
 }
 
 syntax::Ast parse_script(source::SourceId script, check::CheckRequest& request) {
-  const syntax::Prelude prelude = check::read_headers(script, true, request);
+  const syntax::Prelude prelude = check::read_script_headers(script, request);
   // Without its headers a script has errors that are not its own.
   if (request.diagnostics.has_errors()) return {};
   return syntax::parse(request.sources, script, request.diagnostics, prelude);
 }
 
 std::string script_name(const RunOptions& options) {
-  return options.program_text || !options.file ? "-e" : std::string(base_name(*options.file));
+  return options.script.text || !options.script.file ? "-e" : std::string(base_name(*options.script.file));
 }
 
 bool is_color_unwanted() {
@@ -233,7 +235,8 @@ bool report(const source::Diagnostics& diagnostics, const source::Sources& sourc
   source::Diagnostics shown;
   for (const source::Diagnostic& diagnostic : diagnostics.all())
     shown.add(options.shown_diagnostic ? options.shown_diagnostic(diagnostic) : diagnostic);
-  std::fputs(render(shown, sources, is_colored, !options.no_warnings).c_str(), stderr);
+  std::fputs(render(shown, sources, {.is_colored = is_colored, .has_warnings = !options.output.hides_warnings}).c_str(),
+             stderr);
   return diagnostics.has_errors();
 }
 

@@ -42,8 +42,14 @@ struct Environment {
 #endif
 
   check::CheckRequest check_request() {
-    return {sources, registry,    *kernel, types, &symbols,
-            config,  diagnostics, false,   false, tool ? &tool->files : nullptr};
+    return {.sources = sources,
+            .registry = registry,
+            .kernel = *kernel,
+            .types = types,
+            .symbols = &symbols,
+            .config = config,
+            .diagnostics = diagnostics,
+            .files = tool ? &tool->files : nullptr};
   }
 };
 

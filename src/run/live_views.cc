@@ -15,14 +15,14 @@ namespace espy::run {
 
 Result<std::unique_ptr<watch::Watch>> open_watch(const RunOptions& options, const check::Checked& checked,
                                                  const program::Program& program, output::Sink& sink) {
-  if (options.watch_interval_ns == 0) return nullptr;
-  if (!options.recordings.empty() || checked.config.runs_tests || checked.config.runs_benchmarks)
+  if (options.output.watch_interval_ns == 0) return nullptr;
+  if (!options.replay.files.empty() || checked.config.runs_tests || checked.config.runs_benchmarks)
     return fail("--watch shows a run of this machine while it goes on: not with -i, --test or --bench");
-  return watch::make_watch({.interval_ns = options.watch_interval_ns,
+  return watch::make_watch({.interval_ns = options.output.watch_interval_ns,
                             .script = script_name(options),
                             .style = runtime::text_style(checked.config),
                             .has_colors = !is_color_unwanted(),
-                            .is_text_hidden = !options.output_file,
+                            .is_text_hidden = !options.output.file,
                             .are_messages_hidden = ::isatty(STDERR_FILENO) == 1},
                            program, sink);
 }
@@ -36,12 +36,12 @@ constexpr int64_t kMaxMetricSamples = 10'000;  // by default
 Result<std::unique_ptr<serve::LiveServer>> open_live_server(const RunOptions& options, const check::Checked& checked,
                                                             const program::Program& program,
                                                             const Environment& environment, output::Sink& sink) {
-  if (!options.listen) return nullptr;
-  if (!options.recordings.empty() || checked.config.runs_tests || checked.config.runs_benchmarks)
+  if (!options.output.listen) return nullptr;
+  if (!options.replay.files.empty() || checked.config.runs_tests || checked.config.runs_benchmarks)
     return fail("--listen shows a run of this machine while it goes on: not with -i, --test or --bench");
   const auto value_of = [&](std::string_view name) { return check::config_value(checked.ast, name, std::getenv); };
   serve::LiveServerOptions out{
-      .address = TRY(serve::parse_address(*options.listen)),
+      .address = TRY(serve::parse_address(*options.output.listen)),
       .script = script_name(options),
       .max_metric_samples = static_cast<size_t>(parse_int(value_of("max_metric_samples")).value_or(kMaxMetricSamples))};
   out.token = TRY(serve::choose_token(std::getenv("ESPY_LISTEN_TOKEN"), out.address));

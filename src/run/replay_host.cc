@@ -64,25 +64,25 @@ output::RecordingGaps gaps_of(const recording::Reader& reader, bool is_at_end) {
 }
 
 Status check_replay_options(const RunOptions& options) {
-  const bool has_group = !options.cgroup.empty() || !options.container.empty();
-  if (options.config.tracee.pid || options.child_command || options.config.tracee.follows || has_group ||
+  const bool has_group = !options.tracee.cgroup.empty() || !options.tracee.container.empty();
+  if (options.config.tracee.pid || options.tracee.command || options.config.tracee.follows || has_group ||
       !options.user.empty())
     return fail("-i takes its events from a file: -p, -c, --follow, --cgroup and --user have no meaning there", 0,
                 "a predicate chooses a process: /pid == 1234/");
-  if (options.from_ns > options.to_ns) return fail("--from is after --to: that leaves no time");
+  if (options.replay.from_ns > options.replay.to_ns) return fail("--from is after --to: that leaves no time");
   return {};
 }
 
 Result<std::unique_ptr<Environment>> open(Replay& replay, const RunOptions& options) {
-  replay.reader = TRY(recording::Reader::open(options.recordings));
+  replay.reader = TRY(recording::Reader::open(options.replay.files));
   const recording::Description& description = replay.reader->description();
   const uint64_t begin_ns = description.started_ns;
-  const bool has_end = options.to_ns < UINT64_MAX - begin_ns;
-  replay.reader->select_time(options.from_ns == 0 ? 0 : begin_ns + options.from_ns,
-                             has_end ? begin_ns + options.to_ns : UINT64_MAX);
+  const bool has_end = options.replay.to_ns < UINT64_MAX - begin_ns;
+  replay.reader->select_time(options.replay.from_ns == 0 ? 0 : begin_ns + options.replay.from_ns,
+                             has_end ? begin_ns + options.replay.to_ns : UINT64_MAX);
   if (kernel::find_arch(description.arch) == nullptr)
     return fail(
-        fmt::format("{} is of a CPU that this espy does not know: `{}`", options.recordings[0], description.arch));
+        fmt::format("{} is of a CPU that this espy does not know: `{}`", options.replay.files[0], description.arch));
   auto machine = std::make_unique<simulator::Simulator>();
   replay.machine = machine.get();
   auto environment =
@@ -134,21 +134,21 @@ Host following_host(const Following& following) {
       return registry.find_provider(probe.provider)->timer;
     };
     replay->player.emplace(*replay->reader, *replay->machine, program, *e.kernel, e.types, timer_of);
-    session.next_event = [replay, shown, following, &e] {
+    session.replay.next_event = [replay, shown, following, &e] {
       auto more = play(*replay, e, *shown);
       if (more && !*more && following.on_end) following.on_end();
       return more;
     };
-    session.on_played = [replay, shown, is_live = bool{following.wait}] {
+    session.replay.on_played = [replay, shown, is_live = bool{following.wait}] {
       replay->player->leave();
       output::RecordingGaps gaps = gaps_of(*replay->reader, replay->is_at_end);
       if (is_live && is_end_requested() && !replay->is_at_end)
         gaps.sentences.push_back(fmt::format(
-            "events that were recorded before the end are not shown: `espy -i {}` shows all", shown->recordings[0]));
+            "events that were recorded before the end are not shown: `espy -i {}` shows all", shown->replay.files[0]));
       return gaps;
     };
     if (!following.wait) return;
-    session.is_waiting = [replay] { return replay->reader->is_paused(); };
+    session.replay.is_waiting = [replay] { return replay->reader->is_paused(); };
     session.on_set_up = [replay, shown, following, &e] {
       const Status can_run = explain(*replay, e, *shown, replay->player->check(true));
       return can_run ? following.on_checked() : can_run;

@@ -1,4 +1,4 @@
-// What a run of a script is given: the script, where its events come from, what it shows.
+// What a run of a script is given by the command line: the script, where its events come from, what it shows.
 #pragma once
 
 #include <chrono>
@@ -11,7 +11,6 @@
 
 #include "output/sink.h"
 #include "recording/writer.h"
-#include "runtime/session.h"
 #include "source/diagnostic.h"
 #include "spec/config.h"
 #include "symbols/symbols.h"
@@ -20,42 +19,78 @@
 namespace espy::run {
 
 struct RunOptions {
-  std::shared_ptr<const tool::Tool> tool;   // whose script is run; null: the script is that of `program_text` or `file`
-  std::optional<std::string> program_text;  // -e
-  // Where to show a diagnostic about a program that espy has written itself; null: where it is.
-  std::function<source::Diagnostic(const source::Diagnostic&)> shown_diagnostic;
-  std::optional<std::string> file;           // FILE, or "-"
-  uint64_t from_ns = 0, to_ns = UINT64_MAX;  // of a recording, since its beginning
-  std::optional<std::string> record_file;    // --record
-  recording::RingLimits ring;                // of what is recorded: --rotate, --keep, --last
-  std::vector<std::string> recordings;       // -i: files, or the name of a ring of files
+  // The first of these that is there.
+  struct Script {
+    std::shared_ptr<const tool::Tool> tool;  // whose script is run
+    std::optional<std::string> text;         // -e
+    std::optional<std::string> file;         // FILE, or "-"
+  };
+  // -i: events come from a recording.
+  struct Replay {
+    std::vector<std::string> files;            // or the name of a ring of files; none: events come from the kernel
+    uint64_t from_ns = 0, to_ns = UINT64_MAX;  // since its beginning
+  };
+  // --record, and what `espy record` writes.
+  struct Record {
+    std::optional<std::string> file;  // of --record
+    recording::RingLimits ring;       // --rotate, --keep, --last
+  };
+  // The traced processes, besides Config::Tracee.
+  struct Tracee {
+    std::optional<std::string> command;  // -c
+    bool follows_new_only = false;       // --follow-new
+    std::string cgroup;                  // --cgroup: a path
+    std::string container;               // --container: an id, or the beginning of one
+    std::vector<uint32_t> unwound_pids;  // --dwarf-pid
+  };
+  struct Output {
+    std::optional<std::string> file;  // -o; nullopt: stdout
+    std::string format = "text";
+    output::Buffering buffering = output::Buffering::kLine;
+    bool is_quiet = false;
+    bool hides_warnings = false;        // about the script
+    std::optional<std::string> listen;  // --listen: ADDRESS:PORT
+    uint64_t watch_interval_ns = 0;     // --watch; 0: not
+  };
+  struct Cost {
+    bool is_shown = false;               // --cost
+    uint64_t interval_ns = 0;            // --cost=INTERVAL; 0: at the end only
+    double budget_cpus = 0;              // --budget: a share of one CPU; 0: no limit
+    bool is_budget_of_all_cpus = false;  // --budget=N%/all: of each CPU
+    bool is_checked = false;             // --check-cost
 
+    // Whether it must be known what reaching a probe costs on this machine.
+    bool needs_hook_costs() const { return is_shown || budget_cpus > 0 || is_checked; }
+  };
+  struct Kernel {
+    std::vector<std::string> disabled_features;
+    std::string traceable_functions;  // a file; empty: the kernel's list
+  };
+  // Of the pipeline.
+  struct Stages {
+    std::vector<std::string> dumped;                                                      // --dump
+    bool are_timed = false;                                                               // --time
+    std::chrono::steady_clock::time_point started_at = std::chrono::steady_clock::now();  // what --time counts from
+  };
+
+  Script script;
+  Replay replay;
+  Record record;
+  Tracee tracee;
+  Output output;
+  Cost cost;
+  Kernel kernel;
+  Stages stages;
   // For the modules below: options set their fields directly.
   spec::Config config;
-  runtime::SessionOptions session;
   symbols::Symbolizer::Options symbols;
 
-  // Of the kernel.
-  std::vector<std::string> disabled_features;
-  std::string traceable_functions;  // a file; empty: the kernel's list
-
-  std::optional<std::string> child_command;  // -c
-  std::string cgroup;                        // --cgroup: a path
-  std::string container;                     // --container: an id, or the beginning of one
-  std::string user;                          // --user
-  std::optional<std::string> output_file;
-  std::optional<std::string> listen;  // --listen: ADDRESS:PORT
-  uint64_t watch_interval_ns = 0;     // --watch; 0: not
-  std::string format = "text";
-  output::Buffering buffering = output::Buffering::kLine;
-  std::vector<std::string> dump;  // stages
-  bool verbose = false;
-  bool shows_cost = false;             // --cost
-  bool is_budget_of_all_cpus = false;  // --budget=N%/all
-  bool quiet = false;
-  bool no_warnings = false;
-  bool time_stages = false;
-  std::chrono::steady_clock::time_point started_at = std::chrono::steady_clock::now();  // what --time counts from
+  std::string user;  // --user
+  bool is_verbose = false;
+  bool is_strict = false;
+  bool is_dry_run = false;
+  // Where to show a diagnostic about a script that espy has built itself; null: where it is.
+  std::function<source::Diagnostic(const source::Diagnostic&)> shown_diagnostic;
 };
 
 }  // namespace espy::run

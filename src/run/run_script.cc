@@ -72,7 +72,7 @@ class StageClock {
 };
 
 bool wants(const RunOptions& options, std::string_view stage) {
-  return std::ranges::find(options.dump, stage) != options.dump.end();
+  return std::ranges::find(options.stages.dumped, stage) != options.stages.dumped.end();
 }
 
 void dump(const RunOptions& options, std::string_view stage, const std::function<std::string()>& text) {
@@ -136,29 +136,30 @@ runtime::TerminalText terminal_of(const output::SinkRow& format, const output::W
 Result<Output> open_output(const RunOptions& options, const check::Checked& checked, bool is_built) {
   Output out;
   int fd = STDOUT_FILENO;
-  const output::SinkRow& format = *output::find_sink(options.format);
-  if (format.is_binary && !options.output_file && ::isatty(fd) == 1)
+  const output::SinkRow& format = *output::find_sink(options.output.format);
+  if (format.is_binary && !options.output.file && ::isatty(fd) == 1)
     return fail(fmt::format("-f {} writes a binary file, not for a terminal", format.name), 0,
                 "name a file with -o, or redirect the output");
-  if (options.output_file) {
-    const std::string file = options.session.is_dry_run ? "/dev/null" : *options.output_file;
+  if (options.output.file) {
+    const std::string file = options.is_dry_run ? "/dev/null" : *options.output.file;
     out.file = TRY(espy::open_output(file, O_WRONLY | O_CREAT | O_TRUNC, 0644));
     fd = out.file.get();
   }
-  out.writer = std::make_unique<output::Writer>(fd, options.buffering);
+  out.writer = std::make_unique<output::Writer>(fd, options.output.buffering);
   const bool is_binary =
-      !format.binary_suffix.empty() && options.output_file && options.output_file->ends_with(format.binary_suffix);
+      !format.binary_suffix.empty() && options.output.file && options.output.file->ends_with(format.binary_suffix);
   output::TextStyle style = runtime::text_style(checked.config);
   out.terminal = terminal_of(format, *out.writer, checked.ast, is_built);
   style.own_texts = out.terminal.own_texts;
-  out.sink = (is_binary ? format.create_binary : format.create)(*out.writer, std::move(style), options.quiet);
+  out.sink = (is_binary ? format.create_binary : format.create)(
+      *out.writer, std::move(style), options.output.is_quiet ? output::Quiet::kYes : output::Quiet::kNo);
   return out;
 }
 
 Result<std::optional<runtime::Child>> start_child(const RunOptions& options, const runtime::Identity* user,
                                                   spec::Config& config) {
-  if (!options.child_command) return std::nullopt;
-  runtime::Child child = TRY(runtime::Child::start(*options.child_command, user));
+  if (!options.tracee.command) return std::nullopt;
+  runtime::Child child = TRY(runtime::Child::start(*options.tracee.command, user));
   config.tracee.has_child = true;
   config.tracee.child_pid = child.pid();
   if (config.tracee.follows) find_process_start(config, config.tracee.child_pid);
@@ -271,15 +272,24 @@ Result<std::optional<program::Program>> compile_and_load(const check::Checked& c
 // `child`: the process of -c; null without.
 runtime::SessionOptions session_options_of(const RunOptions& options, const check::Checked& checked,
                                            runtime::Child* child) {
-  runtime::SessionOptions out = options.session;
-  out.shows_loss_report = options.verbose || (options.session.is_strict && options.format == "json");
-  out.stack_detail = {checked.config.symbols.debug_info, output::find_sink(options.format)->needs_files};
+  runtime::SessionOptions out;
+  out.is_dry_run = options.is_dry_run;
+  out.is_strict = options.is_strict;
+  out.shown.has_loss_report = options.is_verbose || (options.is_strict && options.output.format == "json");
+  out.shown.stack_detail = {.has_source = checked.config.symbols.debug_info,
+                            .has_files = output::find_sink(options.output.format)->needs_files};
+  out.cost.is_shown = options.cost.is_shown || options.is_verbose;
+  out.cost.interval_ns = options.cost.interval_ns;
+  out.cost.budget_cpus = options.cost.budget_cpus;
+  out.cost.is_checked = options.cost.is_checked;
+  out.tracee.follows_new_only = options.tracee.follows_new_only;
+  out.tracee.unwound_pids = options.tracee.unwound_pids;
   out.left_out_by_filter = check::events_in_other_tasks(checked);
   if (checked.config.tracee.cgroup && !checked.config.tracee.cgroup->is_root)
-    out.watched_directory = checked.config.tracee.cgroup->path;
+    out.tracee.watched_directory = checked.config.tracee.cgroup->path;
   if (child) {
-    out.child_pid = child->pid();
-    out.child_program = runtime::split_command(*options.child_command)->front();
+    out.tracee.child_pid = child->pid();
+    out.tracee.child_program = runtime::split_command(*options.tracee.command)->front();
     out.on_attached = [child] { return child->let_go(); };
   }
   return out;
@@ -294,7 +304,7 @@ int refuse_tool(const RunOptions& options, const source::Diagnostics& diagnostic
   utsname kernel = {};
   const auto is_about_arguments = [](const source::Diagnostic& each) { return each.id == "bad-option"; };
   if (std::ranges::any_of(diagnostics.all(), is_about_arguments)) return EXIT_FAILURE;
-  if (!options.tool || !options.tool->knows_all_options || ::uname(&kernel) != 0) return EXIT_FAILURE;
+  if (!options.script.tool || !options.script.tool->knows_all_options || ::uname(&kernel) != 0) return EXIT_FAILURE;
   return complain(
       {fmt::format("this was no error where the tool was built: this kernel, Linux {}, lacks what it needs, "
                    "or the arguments are wrong",
@@ -332,16 +342,29 @@ syntax::Ast parse(source::SourceId script, check::CheckRequest& request, const R
 // define.
 syntax::Ast take(BuiltScript& script, check::CheckRequest& request, const RunOptions& options) {
   request.bound = script.probes;
-  syntax::Prelude prelude = check::read_headers(script.ast, request);
+  syntax::Prelude prelude = check::read_script_headers(script.ast, request);
   script.ast.c_definitions = std::move(prelude.definitions);
   dump(options, "script", [&] { return printable(syntax::format(script.ast)); });
   return std::move(script.ast);
 }
 
+runtime::RunParts parts_of(Environment& e, const program::Program& program, const spec::Config& config,
+                           output::Sink& sink, output::Writer& out) {
+  return {.machine = *e.machine,
+          .program = program,
+          .types = e.types,
+          .sources = e.sources,
+          .registry = e.registry,
+          .config = config,
+          .symbols = e.symbols,
+          .sink = sink,
+          .out = out};
+}
+
 // `built`: the script to run; if null, the script that the options name.
 Result<int> compile_and_run(const RunOptions& options, Environment* e, const PrepareSession& prepare,
                             BuiltScript* built) {
-  StageClock clock(options.time_stages, options.started_at);
+  StageClock clock(options.stages.are_timed, options.stages.started_at);
   clock.lap("start");
   const source::SourceId script = built == nullptr ? TRY(read_script(options, e->sources)) : source::SourceId();
   const std::optional<runtime::Identity> user =
@@ -368,8 +391,8 @@ Result<int> compile_and_run(const RunOptions& options, Environment* e, const Pre
   const check::Checked checked = check::check(std::move(ast), request);
   clock.lap("check");
   if (report(e->diagnostics, e->sources, options)) return refuse_tool(options, e->diagnostics);
-  if (options.session.is_strict) TRY_STATUS(refuse_partly_probed(e->diagnostics));
-  if (options.tool) TRY_STATUS(refuse_unknown_options(*options.tool, checked));
+  if (options.is_strict) TRY_STATUS(refuse_partly_probed(e->diagnostics));
+  if (options.script.tool) TRY_STATUS(refuse_unknown_options(*options.script.tool, checked));
   dump(options, "types", [&] { return dump_types(checked, e->types); });
   if (built == nullptr && asks_for_help(checked)) {
     std::fputs(script_help(checked, e->sources[script].name).c_str(), stdout);
@@ -382,33 +405,31 @@ Result<int> compile_and_run(const RunOptions& options, Environment* e, const Pre
 
   const auto program = TRY(compile_and_load(checked, *e, options, clock));
   if (!program) return EXIT_FAILURE;
-  if (!options.dump.empty()) return EXIT_SUCCESS;
+  if (!options.stages.dumped.empty()) return EXIT_SUCCESS;
   if (child) child->wait_until_ready();
 
-  Progress progress(STDERR_FILENO, !options.quiet);  // outlives the writer, which hides it
+  Progress progress(STDERR_FILENO, !options.output.is_quiet);  // outlives the writer, which hides it
   const Output out = TRY(open_output(options, checked, built != nullptr));
   runtime::SessionOptions session_options = session_options_of(options, checked, child ? &*child : nullptr);
-  session_options.terminal = out.terminal;
+  session_options.shown.terminal = out.terminal;
   if (progress.is_shown()) {
-    session_options.progress = &progress;
+    session_options.shown.progress = &progress;
     e->symbols.on_work([&progress] { progress.tick(); });
     out.writer->before_output([&progress] { progress.hide(); });
   }
   const auto watch = TRY(open_watch(options, checked, *program, *out.sink));
-  if (watch) session_options.servers.push_back(watch.get());
+  if (watch) session_options.shown.servers.push_back(watch.get());
   const auto server = TRY(open_live_server(options, checked, *program, *e, watch ? watch->sink() : *out.sink));
-  if (server) session_options.servers.push_back(server.get());
+  if (server) session_options.shown.servers.push_back(server.get());
   if (user)
     session_options.on_set_up = [&] { return give_up_rights(*user, check::capabilities_of(checked, e->registry), *e); };
-  if (options.is_budget_of_all_cpus) session_options.budget_cpus *= e->kernel->cpu_count();
+  if (options.cost.is_budget_of_all_cpus) session_options.cost.budget_cpus *= e->kernel->cpu_count();
   if (prepare) prepare(*program, *e, session_options);
-  const bool needs_hooks = options.shows_cost || options.session.budget_cpus > 0 || options.session.checks_cost ||
-                           options.listen.has_value();
-  if (needs_hooks && session_options.next_event == nullptr)
-    session_options.hook_costs = load::measure_hook_costs(*e->kernel, *program);
+  const bool needs_hooks = options.cost.needs_hook_costs() || options.output.listen.has_value();
+  if (needs_hooks && session_options.replay.next_event == nullptr)
+    session_options.cost.hooks = load::measure_hook_costs(*e->kernel, *program);
   output::Sink& sink = server ? server->sink() : watch ? watch->sink() : *out.sink;
-  runtime::Session session(*e->machine, *program, e->types, e->sources, e->registry, checked.config, sink, *out.writer,
-                           e->symbols, session_options);
+  runtime::Session session(parts_of(*e, *program, checked.config, sink, *out.writer), session_options);
   const int status = TRY(session.run());
   clock.lap("run");
   if (child) warn_if_failed(child->end());
@@ -417,7 +438,9 @@ Result<int> compile_and_run(const RunOptions& options, Environment* e, const Pre
 
 }  // namespace
 
-bool ends_before_load(const RunOptions& options) { return !options.dump.empty() && !wants(options, "verifier"); }
+bool ends_before_load(const RunOptions& options) {
+  return !options.stages.dumped.empty() && !wants(options, "verifier");
+}
 
 namespace {
 

@@ -9,7 +9,7 @@
 #include "base/clock.h"
 #include "runtime/cost_meter.h"
 #include "runtime/losses.h"
-#include "runtime/session.h"
+#include "runtime/session_options.h"
 
 namespace espy::runtime {
 
@@ -27,7 +27,7 @@ constexpr int kNoLookMs = 1 << 30;
 // A run may cost more than its user expects if it has many probes, or one in a function of all processes.
 bool CostWatch::may_be_dear() const {
   constexpr size_t kManyProbes = 100;
-  const bool is_of_processes = options_.watched_pid || options_.child_pid != 0;
+  const bool is_of_processes = config_.tracee.pid || options_.tracee.child_pid != 0;
   return program_.probes.size() >= kManyProbes ||
          (!is_of_processes && std::ranges::any_of(program_.programs, [](const program::BpfProgram& each) {
            return each.hook == program::Hook::kUserFunction;
@@ -36,10 +36,10 @@ bool CostWatch::may_be_dear() const {
 
 void CostWatch::start() {
   const uint64_t now_ns = machine_.now_ns();
-  only_looks_ = !options_.shows_cost && options_.budget_cpus == 0;
-  is_served_ = std::ranges::any_of(options_.servers, [](const RunServer* each) { return each->shows_cost(); });
+  only_looks_ = !options_.cost.is_shown && options_.cost.budget_cpus == 0;
+  is_served_ = std::ranges::any_of(options_.shown.servers, [](const RunServer* each) { return each->shows_cost(); });
   if (only_looks_ && !is_served_ && (!may_be_dear() || program_.own_times.switch_offset != 0)) return;
-  const load::HookCosts& hooks = only_looks_ && !is_served_ ? std::as_const(assumed_) : options_.hook_costs;
+  const load::HookCosts& hooks = only_looks_ && !is_served_ ? std::as_const(assumed_) : options_.cost.hooks;
   meter_.emplace(machine_, program_, hooks);
   meter_->start(now_ns);
   reported_ = served_ = meter_->at_start();
@@ -48,11 +48,11 @@ void CostWatch::start() {
     begin_warning_look(now_ns);
     return tick();
   }
-  if (options_.budget_cpus > 0) {
-    keeper_.emplace(machine_, program_, *meter_, options_.hook_costs, options_.budget_cpus);
+  if (options_.cost.budget_cpus > 0) {
+    keeper_.emplace(machine_, program_, *meter_, options_.cost.hooks, options_.cost.budget_cpus);
     keeper_->start(now_ns);
   }
-  next_report_ns_ = now_ns + options_.cost_interval_ns;
+  next_report_ns_ = now_ns + options_.cost.interval_ns;
   tick();
 }
 
@@ -62,11 +62,11 @@ void CostWatch::tick() {
   if (only_looks_) return tend_looks(now_ns);
   due_ms_ = meter_->tick(now_ns);
   if (keeper_) due_ms_ = std::min(due_ms_, keeper_->tick(now_ns));
-  if (options_.cost_interval_ns == 0) return;
+  if (options_.cost.interval_ns == 0) return;
   if (now_ns >= next_report_ns_) {
     sink_.cost(meter_->report_since(reported_, now_ns));
-    next_report_ns_ += (now_ns - next_report_ns_) / options_.cost_interval_ns * options_.cost_interval_ns;
-    next_report_ns_ += options_.cost_interval_ns;
+    next_report_ns_ += (now_ns - next_report_ns_) / options_.cost.interval_ns * options_.cost.interval_ns;
+    next_report_ns_ += options_.cost.interval_ns;
   }
   due_ms_ =
       std::min(due_ms_, static_cast<int>(std::min<uint64_t>((next_report_ns_ - now_ns) / kNsPerMs + 1, kNoLookMs)));
@@ -149,7 +149,7 @@ void CostWatch::stop() {
 }
 
 void CostWatch::report() {
-  if (meter_ && options_.shows_cost) sink_.cost(meter_->report());
+  if (meter_ && options_.cost.is_shown) sink_.cost(meter_->report());
 }
 
 SkippedEvents CostWatch::skipped(program::ProgramId id) const {

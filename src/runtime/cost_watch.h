@@ -11,6 +11,8 @@
 #include "runtime/budget_keeper.h"
 #include "runtime/cost_meter.h"
 #include "runtime/live_run.h"
+#include "runtime/run_parts.h"
+#include "spec/config.h"
 
 namespace espy::runtime {
 
@@ -18,9 +20,9 @@ struct SessionOptions;
 
 class CostWatch {
  public:
-  // The arguments must outlive it.
-  CostWatch(load::Machine& machine, const program::Program& program, const SessionOptions& options, output::Sink& sink)
-      : machine_(machine), program_(program), options_(options), sink_(sink) {}
+  // `options` must outlive it.
+  CostWatch(const RunParts& parts, const SessionOptions& options)
+      : machine_(parts.machine), program_(parts.program), config_(parts.config), options_(options), sink_(parts.sink) {}
 
   // Once the probes are attached.
   void start();
@@ -42,6 +44,7 @@ class CostWatch {
  private:
   load::Machine& machine_;
   const program::Program& program_;
+  const spec::Config& config_;
   const SessionOptions& options_;
   output::Sink& sink_;
   bool may_be_dear() const;

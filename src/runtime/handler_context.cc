@@ -66,22 +66,18 @@ void SpanCollector::add(output::SpanEvent event, size_t probe_index, output::Spa
   trees_.add(std::move(event), place);
 }
 
-HandlerContext::HandlerContext(load::Machine& machine, const program::Program& program, const types::Types& types,
-                               const source::Sources& sources, const spec::Config& config, symbols::Symbolizer& symbols,
-                               UnwindTables& unwind_tables, const UnwoundStacks& unwound_stacks, RunControl& control,
-                               output::Sink& sink, StackDetail detail, bool hides_warnings)
-    : machine_(machine),
-      program_(program),
-      sources_(sources),
-      config_(config),
-      symbols_(symbols),
-      unwind_tables_(unwind_tables),
-      control_(control),
-      sink_(&sink),
-      decoder_(machine, program, types, symbols, unwound_stacks, config, detail),
-      spans_(program, config, [this](const output::SpanEvent& event) { sink_->span(event); }),
-      maps_(machine, program, decoder_.context()),
-      hides_warnings_(hides_warnings) {}
+HandlerContext::HandlerContext(const RunParts& parts, const Services& services, StackDetail detail)
+    : machine_(parts.machine),
+      program_(parts.program),
+      sources_(parts.sources),
+      config_(parts.config),
+      symbols_(parts.symbols),
+      unwind_tables_(services.unwind_tables),
+      control_(services.control),
+      sink_(&parts.sink),
+      decoder_(machine_, program_, parts.types, symbols_, services.unwound_stacks, config_, detail),
+      spans_(program_, config_, [this](const output::SpanEvent& event) { sink_->span(event); }),
+      maps_(machine_, program_, decoder_.context()) {}
 
 void HandlerContext::add_span(output::SpanEvent event, size_t probe_index, output::SpanPlace place) {
   spans_.add(std::move(event), probe_index, place);
@@ -90,14 +86,14 @@ void HandlerContext::add_span(output::SpanEvent event, size_t probe_index, outpu
   control_.stop_programs();  // at once: a batch may hold many more records
 }
 
-Result<output::MapView> HandlerContext::read_map(program::ScriptMapId map, uint64_t until_ns, bool is_compact) {
-  auto view = maps_.read(map, until_ns, is_compact);
+Result<output::MapView> HandlerContext::read_map(program::ScriptMapId map, const MapReader::Wanted& wanted) {
+  auto view = maps_.read(map, wanted);
   if (view) view->seen_share = seen_share_(map);
   return view;
 }
 
 void HandlerContext::print_map(program::ScriptMapId map, uint64_t top, uint64_t divisor, uint64_t until_ns) {
-  auto view = read_map(map, until_ns, true);
+  auto view = read_map(map, {.until_ns = until_ns, .is_compact = true});
   if (!view) return report(view.error());
   view->top = top;
   view->divisor = divisor;

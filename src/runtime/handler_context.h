@@ -15,6 +15,7 @@
 #include "program/program.h"
 #include "runtime/record_decoder.h"
 #include "runtime/run_control.h"
+#include "runtime/run_parts.h"
 #include "runtime/unwind_tables.h"
 #include "source/source.h"
 #include "spec/config.h"
@@ -52,11 +53,13 @@ class SpanCollector {
 
 class HandlerContext {
  public:
-  // The arguments must outlive the context. `hides_warnings`: those of warnf().
-  HandlerContext(load::Machine& machine, const program::Program& program, const types::Types& types,
-                 const source::Sources& sources, const spec::Config& config, symbols::Symbolizer& symbols,
-                 UnwindTables& unwind_tables, const UnwoundStacks& unwound_stacks, RunControl& control,
-                 output::Sink& sink, StackDetail detail, bool hides_warnings);
+  // What the session has made for the run. All of it must outlive the context.
+  struct Services {
+    UnwindTables& unwind_tables;
+    const UnwoundStacks& unwound_stacks;
+    RunControl& control;
+  };
+  HandlerContext(const RunParts& parts, const Services& services, StackDetail detail);
 
   output::Sink& sink() { return *sink_; }
   void set_sink(output::Sink& sink) { sink_ = &sink; }
@@ -67,15 +70,14 @@ class HandlerContext {
   RecordDecoder& decoder() { return decoder_; }
   SpanCollector& spans() { return spans_; }
   const program::Program& program() const { return program_; }
-  bool hides_warnings() const { return hides_warnings_; }
 
   // False once as many spans were shown as the configuration asks for.
   bool wants_spans() const { return !spans_.is_full(); }
   // See SpanCollector::add. The last span that is wanted ends the run.
   void add_span(output::SpanEvent event, size_t probe_index, output::SpanPlace place);
 
-  // With the share of the events that it has seen. `until_ns`, `is_compact`: see MapReader::read().
-  Result<output::MapView> read_map(program::ScriptMapId map, uint64_t until_ns = UINT64_MAX, bool is_compact = false);
+  // With the share of the events that it has seen.
+  Result<output::MapView> read_map(program::ScriptMapId map, const MapReader::Wanted& wanted = {});
   // These report failures to the sink as "runtime_error".
   // `top`, `divisor`: see MapView. `until_ns`: as above.
   void print_map(program::ScriptMapId map, uint64_t top, uint64_t divisor, uint64_t until_ns = UINT64_MAX);
@@ -119,7 +121,6 @@ class HandlerContext {
   RecordDecoder decoder_;
   SpanCollector spans_;
   MapReader maps_;
-  bool hides_warnings_;
   std::function<void()> before_command_ = [] {};
   std::function<double(program::ScriptMapId)> seen_share_ = [](program::ScriptMapId) { return 1.0; };
   bool ends_late_commands_ = true;

@@ -123,14 +123,14 @@ output::MapView MapReader::empty_view(const ScriptMap& map) const {
   return view;
 }
 
-Result<output::MapView> MapReader::read(program::ScriptMapId id, uint64_t until_ns, bool is_compact) {
+Result<output::MapView> MapReader::read(program::ScriptMapId id, const Wanted& wanted) {
   const ScriptMap& map = program_.script_maps[id];
   output::MapView view = empty_view(map);
   if (view.is_scalar) {
-    read_scalar(map, until_ns, view);
+    read_scalar(map, wanted.until_ns, view);
   } else if (map.storage != Storage::kThread) {  // of which nothing is shown
     const bool is_recent = context_.types[map.value].kind == types::Kind::kRecent;
-    TRY_STATUS(is_recent ? read_recent(map, view) : read_hash(map, view, is_compact));
+    TRY_STATUS(is_recent ? read_recent(map, view) : read_hash(map, view, wanted));
     output::sort_for_display(view.entries);
   }
   return view;
@@ -181,8 +181,8 @@ output::Value MapReader::hash_value(const output::DecodeContext& context, const 
   }
 }
 
-Status MapReader::read_hash(const ScriptMap& map, output::MapView& view, bool is_compact) {
-  if (is_compact && output::CompactEntries::fits(context_.types, map.key, map.value)) {
+Status MapReader::read_hash(const ScriptMap& map, output::MapView& view, const Wanted& wanted) {
+  if (wanted.is_compact && output::CompactEntries::fits(context_.types, map.key, map.value)) {
     view.compact = output::CompactEntries(context_, map.key);
     TRY_STATUS(machine_.for_each(map.map, [&](std::span<const std::byte> key, std::span<const std::byte> value) {
       view.compact.add(key, hash_value(context_, map, value));

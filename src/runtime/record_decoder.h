@@ -83,10 +83,12 @@ class MapReader {
   MapReader(load::Machine& machine, const program::Program& program, const output::DecodeContext& context)
       : machine_(machine), program_(program), context_(context) {}
 
-  // Returns all entries in display order; none for a scalar that was never assigned. Of a recent() without keys, only
-  // values that were added by `until_ns`, a monotonic time. `is_compact`: in MapView::compact, if they fit; the view
-  // must not outlive the reader then.
-  Result<output::MapView> read(program::ScriptMapId map, uint64_t until_ns = UINT64_MAX, bool is_compact = false);
+  struct Wanted {
+    uint64_t until_ns = UINT64_MAX;  // of a recent() without keys: values that were added by then, a monotonic time
+    bool is_compact = false;  // in MapView::compact, if the entries fit; the view must not outlive the reader then
+  };
+  // Returns all entries in display order; none for a scalar that was never assigned.
+  Result<output::MapView> read(program::ScriptMapId map, const Wanted& wanted);
   // The entry with a key, none if it is absent. `key` starts with its bytes, as in the map.
   output::MapView read_element(program::ScriptMapId map, std::span<const std::byte> key);
   Status clear(program::ScriptMapId map);  // removes all keys; unsets a scalar
@@ -99,7 +101,7 @@ class MapReader {
   std::span<std::byte> scalar_bytes(const program::ScriptMap& map);  // from the "assigned" word of CPU 0 on
   void read_scalar(const program::ScriptMap& map, uint64_t until_ns, output::MapView& view);
   Status read_recent(const program::ScriptMap& map, output::MapView& view);
-  Status read_hash(const program::ScriptMap& map, output::MapView& view, bool is_compact);
+  Status read_hash(const program::ScriptMap& map, output::MapView& view, const Wanted& wanted);
   types::RecentLayout layout_of(const program::ScriptMap& map) const;
   void count_removed_key(const program::ScriptMap& map);
   Result<std::vector<std::vector<std::byte>>> keys(const program::ScriptMap& map);

@@ -71,25 +71,22 @@ std::string jit_hint(const symbols::Symbolizer::UnnamedJit& jit) {
 
 }  // namespace
 
-Session::Session(load::Machine& machine, const program::Program& program, const types::Types& types,
-                 const source::Sources& sources, const spec::Registry& registry, const spec::Config& config,
-                 output::Sink& sink, output::Writer& out, symbols::Symbolizer& symbols, SessionOptions options)
-    : machine_(machine),
-      program_(program),
-      config_(config),
-      sink_(sink),
-      out_(out),
+Session::Session(const RunParts& parts, SessionOptions options)
+    : machine_(parts.machine),
+      program_(parts.program),
+      config_(parts.config),
+      sink_(parts.sink),
+      out_(parts.out),
       options_(std::move(options)),
-      control_(machine, program),
-      unwind_tables_(machine, program),
-      unwound_stacks_(machine, program, types),
-      processes_(symbols),
-      context_(machine, program, types, sources, config, symbols, unwind_tables_, unwound_stacks_, control_, sink,
-               options_.stack_detail, options_.hides_warnings),
-      events_(machine, program, registry, context_, options_.tap),
-      probes_(machine, program, registry, config),
-      costs_(machine, program, options_, sink) {
-  context_.decoder().show_on(options_.terminal);
+      control_(machine_, program_),
+      unwind_tables_(machine_, program_),
+      unwound_stacks_(machine_, program_, parts.types),
+      processes_(parts.symbols),
+      context_(parts, {unwind_tables_, unwound_stacks_, control_}, options_.shown.stack_detail),
+      events_(machine_, program_, parts.registry, context_, options_.tap),
+      probes_(machine_, program_, parts.registry, config_),
+      costs_(parts, options_) {
+  context_.decoder().show_on(options_.shown.terminal);
   context_.before_commands([this] { end_batch(); });
   context_.tell_seen_share([this](program::ScriptMapId map) { return costs_.seen_share(map); });
 }
@@ -114,7 +111,7 @@ Result<int> Session::run_tests() {
 Result<int> Session::run_script() {
   signals_.emplace(probes_.has_signal_probes());
   control_.start_clock();
-  const bool is_simulated = options_.next_event != nullptr;  // without processes
+  const bool is_simulated = options_.replay.next_event != nullptr;  // without processes
   if (!is_simulated) processes_.start(program_, config_);
   if (!is_simulated && unwind_tables_.are_wanted()) start_unwinding();
   if (options_.is_dry_run)
@@ -137,11 +134,11 @@ Result<int> Session::run_script() {
   if (attaches) keep_freed_memory();
   const Status handled = attaches ? catch_out_of_memory([&] { return handle_events(); }) : Status();
   notify_manager("STOPPING=1");
-  for (RunServer* server : options_.servers) server->stop();
+  for (RunServer* server : options_.shown.servers) server->stop();
   const Status finished = finish();
-  if (!options_.is_dry_run && !options_.next_event) probed_files_.look();
+  if (!options_.is_dry_run && !options_.replay.next_event) probed_files_.look();
   const Status recorded = finish_tap();
-  for (RunServer* server : options_.servers) server->end(*this);
+  for (RunServer* server : options_.shown.servers) server->end(*this);
   bool is_good = false;
   const Status reported = catch_out_of_memory([&]() -> Status {
     is_good = report_losses();
@@ -183,7 +180,7 @@ output::RunInfo Session::run_info() {
     const auto offset = machine_.wall_clock_offset_ns();
     return boot_ns + static_cast<uint64_t>(offset ? *offset : wall_clock_offset_ns(CLOCK_BOOTTIME));
   };
-  const bool is_simulated = options_.next_event != nullptr;
+  const bool is_simulated = options_.replay.next_event != nullptr;
   info.random = [is_simulated, number = machine_.now_ns()]() mutable {
     if (is_simulated || ::getrandom(&number, sizeof(number), 0) != sizeof(number)) ++number;
     return number;
@@ -200,9 +197,9 @@ void Session::start_unwinding() {
   unwind_tables_.begin();
   for (const program::Probe& probe : program_.probes)
     if (probe.target.find('/') != probe.target.npos) unwind_tables_.add_program(probe.target);
-  if (!options_.child_program.empty()) unwind_tables_.add_program(options_.child_program);
-  for (const uint32_t pid : options_.unwound_pids) unwind_tables_.add_process(pid);
-  if (options_.watched_pid) unwind_tables_.add_process(*options_.watched_pid);
+  if (!options_.tracee.child_program.empty()) unwind_tables_.add_program(options_.tracee.child_program);
+  for (const uint32_t pid : options_.tracee.unwound_pids) unwind_tables_.add_process(pid);
+  if (config_.tracee.pid) unwind_tables_.add_process(*config_.tracee.pid);
   if (!unwinds_any_process()) return;
   unwind_tables_.add_program("libc.so.6");  // nearly every process makes its system calls there
   unwind_tables_.add_running_processes();
@@ -217,14 +214,14 @@ bool Session::unwinds_any_process() const {
   const auto is_in_program = [](const program::Probe& probe) {
     return probe.target.find('/') != probe.target.npos && probe.target.find(".so") == probe.target.npos;
   };
-  return !options_.watched_pid && std::ranges::any_of(program_.probes, [&](const program::Probe& probe) {
+  return !config_.tracee.pid && std::ranges::any_of(program_.probes, [&](const program::Probe& probe) {
     return !is_in_program(probe) && unwinds(probe.program);
   });
 }
 
 Status Session::attach_probes() {
   // Thousands of probes take seconds, in which a signal ends the run, too.
-  Progress* progress = options_.progress;
+  Progress* progress = options_.shown.progress;
   if (progress != nullptr)
     progress->begin([this] {
       return fmt::format("attaching {} probes: {} attachments so far", program_.probes.size(),
@@ -234,33 +231,33 @@ Status Session::attach_probes() {
     if (progress != nullptr) progress->tick();
     return is_end_requested();
   });
-  if (options_.budget_cpus > 0) machine_.keep_attachments();
-  if (options_.checks_cost) close_gates(machine_, program_);
+  if (options_.cost.budget_cpus > 0) machine_.keep_attachments();
+  if (options_.cost.is_checked) close_gates(machine_, program_);
   Status attached = attach_followers();
   if (attached) attached = probes_.attach();
   if (progress != nullptr) progress->end();
   if (!attached && !is_end_requested()) return attached;
-  if (!options_.checks_cost || is_end_requested()) return {};
+  if (!options_.cost.is_checked || is_end_requested()) return {};
   // What keeps a budget need not be accepted.
-  const bool is_accepted = config_.counting.accepts_cost || options_.budget_cpus > 0;
-  return check_cost(machine_, program_, options_.hook_costs, is_accepted, sink_);
+  const bool is_accepted = config_.counting.accepts_cost || options_.cost.budget_cpus > 0;
+  return check_cost(machine_, program_, options_.cost.hooks, is_accepted, sink_);
 }
 
 // Their unwind tables are mostly those of the process, which are read already.
 Status Session::attach_followers() {
   TRY_STATUS(probes_.attach_followers());
-  if (!program_.following.processes.valid() || !options_.watched_pid || options_.follows_new_only) return {};
+  if (!program_.following.processes.valid() || !config_.tracee.pid || options_.tracee.follows_new_only) return {};
   if (config_.tracee.pid_namespace) {
     sink_.message("runtime_error",
                   "children that the process has already are not traced, as espy is in a pid namespace", "", 0, 0, 0);
     return {};
   }
-  const std::vector<uint32_t> children = TRY(follow_existing_children(machine_, program_, *options_.watched_pid));
+  const std::vector<uint32_t> children = TRY(follow_existing_children(machine_, program_, *config_.tracee.pid));
   if (unwind_tables_.are_wanted())
     for (const uint32_t child : children) unwind_tables_.add_process(child);
   if (!children.empty())
     sink_.explain(fmt::format("traces also {} processes that {} has started already (--follow-new leaves them out)\n",
-                              children.size(), *options_.watched_pid));
+                              children.size(), *config_.tracee.pid));
   return {};
 }
 
@@ -274,17 +271,17 @@ void Session::warn_of_missing_probes() {
 Status Session::handle_events() {
   end_batch();
   if (options_.is_dry_run) return {};
-  if (options_.next_event == nullptr) costs_.start();
+  if (options_.replay.next_event == nullptr) costs_.start();
   // A signal of the terminal ends also the command that waits.
   if (options_.on_attached && !is_end_requested())
     if (const Status started = options_.on_attached(); !started && !is_end_requested()) return started;
-  if (options_.next_event) return play_events();
+  if (options_.replay.next_event) return play_events();
   return drain_until_over();
 }
 
 Status Session::play_events() {
   // A recording that grows while it is played has its end when the run has.
-  Progress* progress = options_.is_waiting ? nullptr : options_.progress;
+  Progress* progress = options_.replay.is_waiting ? nullptr : options_.shown.progress;
   uint64_t count = 0;
   if (progress != nullptr) progress->begin([&count] { return fmt::format("replaying: {} events", count); });
   Status played;
@@ -292,33 +289,34 @@ Status Session::play_events() {
   std::optional<std::chrono::nanoseconds> end_request_cpu;
   const auto is_ended = [&] {
     if (!is_end_requested()) return false;
-    if (!options_.is_waiting) return true;
+    if (!options_.replay.is_waiting) return true;
     if (!end_request_cpu) end_request_cpu = thread_cpu_time();
     return thread_cpu_time() - *end_request_cpu >= kMostPlayingAtEnd;
   };
   const auto is_over = [&] { return control_.is_exit_requested() || !out_.status() || is_ended(); };
   while (!is_over()) {
-    const Result<bool> has_played = options_.next_event();
+    const Result<bool> has_played = options_.replay.next_event();
     if (!has_played) played = tl::unexpected<Error>(has_played.error());
     if (!has_played || !*has_played) break;
     events_.drain_all();
-    if (options_.is_waiting && options_.is_waiting()) end_batch();
+    if (options_.replay.is_waiting && options_.replay.is_waiting()) end_batch();
     ++count;
     if (progress != nullptr) progress->tick();
   }
   if (progress != nullptr) progress->end();
-  if (options_.on_played) gaps_ = options_.on_played();
+  if (options_.replay.on_played) gaps_ = options_.replay.on_played();
   return played;
 }
 
 Status Session::drain_until_over() {
   RunMonitor monitor(machine_, program_, probes_, *signals_);
   std::vector<uint32_t> pids;
-  if (options_.child_pid != 0) pids.push_back(options_.child_pid);
-  if (options_.watched_pid) pids.push_back(*options_.watched_pid);
+  if (options_.tracee.child_pid != 0) pids.push_back(options_.tracee.child_pid);
+  if (config_.tracee.pid) pids.push_back(*config_.tracee.pid);
   TRY_STATUS(monitor.start(pids));
-  if (!options_.watched_directory.empty()) TRY_STATUS(monitor.watch_directory(options_.watched_directory));
-  for (RunServer* server : options_.servers) TRY_STATUS(monitor.serve(*server, *this));
+  if (!options_.tracee.watched_directory.empty())
+    TRY_STATUS(monitor.watch_directory(options_.tracee.watched_directory));
+  for (RunServer* server : options_.shown.servers) TRY_STATUS(monitor.serve(*server, *this));
   for (const int fd : processes_.descriptors()) TRY_STATUS(monitor.wake_by(fd));
   if (monitor.is_over()) return {};
   FirstLosses losses(machine_, program_, sink_);
@@ -385,9 +383,9 @@ Status Session::finish() {
     return {};
   });
   events_.note_unfinished();
-  if (options_.progress != nullptr) options_.progress->begin([] { return "reading symbols"; });
+  if (options_.shown.progress != nullptr) options_.shown.progress->begin([] { return "reading symbols"; });
   if (config_.print.maps_on_exit) attempt([&] { return print_maps(); });
-  if (options_.progress != nullptr) options_.progress->end();
+  if (options_.shown.progress != nullptr) options_.shown.progress->end();
   return first && events_.is_out_of_memory() ? fail_out_of_memory() : first;
 }
 
@@ -416,7 +414,9 @@ UserLosses Session::user_losses() {
                     lost));
   return {events_.lost_records(),
           events_.dropped_by_program(),
-          options_.next_event ? 0 : events_.unfinished_records(),  // a simulated program that was stopped runs no more
+          options_.replay.next_event
+              ? 0
+              : events_.unfinished_records(),  // a simulated program that was stopped runs no more
           events_.unfinished_by_program(),
           events_.unhandled_by_program(),
           context_.decoder().truncated_strings(),
@@ -465,7 +465,7 @@ bool Session::report_losses() {
     send("runtime_error", fmt::format("the budget was not kept: to reach the probes takes {} of a CPU, also while they "
                                       "are off",
                                       output::percent_text(costs_.unavoidable_cpus())));
-  if (options_.shows_loss_report) sink_.loss_report(loss_report);
+  if (options_.shown.has_loss_report) sink_.loss_report(loss_report);
   costs_.report();
   if (!options_.is_strict) return true;
   if (const std::string unknown = loss_report.unknown(); !unknown.empty()) send("runtime_error", unknown);

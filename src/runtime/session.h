@@ -6,13 +6,8 @@
 #pragma once
 
 #include <cstdint>
-#include <functional>
 #include <optional>
-#include <string>
-#include <vector>
 
-#include "base/progress.h"
-#include "load/hook_costs.h"
 #include "load/machine.h"
 #include "output/sink.h"
 #include "program/program.h"
@@ -24,50 +19,17 @@
 #include "runtime/probe_runner.h"
 #include "runtime/process_watch.h"
 #include "runtime/run_control.h"
+#include "runtime/run_parts.h"
+#include "runtime/session_options.h"
 #include "runtime/unwind_tables.h"
 #include "spec/registry.h"
 #include "symbols/symbols.h"
 
 namespace espy::runtime {
 
-struct SessionOptions {
-  uint32_t child_pid = 0;               // -c: the run ends with this process; 0: none
-  std::string child_program;            // -c: the program that it will run
-  std::optional<uint32_t> watched_pid;  // -p: the run ends with this process
-  bool follows_new_only = false;        // with -p: not the processes that it has started already
-  std::vector<uint32_t> unwound_pids;   // processes whose unwind tables are built before the first stack
-  std::string watched_directory;        // --cgroup: the run ends when it is removed; empty: none
-  std::function<Status()> on_set_up;    // called once the probes are attached, before a record is read: --user
-  std::function<Status()> on_attached;  // called then, unless is_dry_run or the run is to end; starts the command of -c
-  bool is_dry_run = false;              // attach, then end: no action runs
-  bool hides_warnings = false;          // those of warnf()
-  StackDetail stack_detail;
-  TerminalText terminal;
-  bool shows_loss_report = false;   // at the end
-  bool is_strict = false;           // losses make the run fail
-  std::string left_out_by_filter;   // a sentence: events of the traced process that its filters leave out; "": none
-  bool shows_cost = false;          // at the end
-  uint64_t cost_interval_ns = 0;    // and while it runs; 0: not then
-  load::HookCosts hook_costs = {};  // of this machine, if they were measured
-  double budget_cpus = 0;           // --budget: what the probes may take of a CPU; 0: no limit
-  bool checks_cost = false;         // --check-cost: before the actions run
-  Progress* progress = nullptr;     // shows what takes long; null: nothing does. Must outlive the session
-  std::vector<RunServer*> servers;  // --listen, --watch; must outlive the session
-  RecordTap* tap = nullptr;         // gets the records instead of their builtins; must outlive the session
-  // Simulator only: produces the next event; false if there are no more, which ends the run.
-  std::function<Result<bool>()> next_event;
-  // If set, next_event ends the run at a signal, too. True while its next call waits.
-  std::function<bool()> is_waiting;
-  // Called when no more events are taken, whatever the reason, before `end`. Returns what the recording lacks.
-  std::function<output::RecordingGaps()> on_played;
-};
-
 class Session : private LiveRun {
  public:
-  // The arguments must outlive the session.
-  Session(load::Machine& machine, const program::Program& program, const types::Types& types,
-          const source::Sources& sources, const spec::Registry& registry, const spec::Config& config,
-          output::Sink& sink, output::Writer& out, symbols::Symbolizer& symbols, SessionOptions options);
+  Session(const RunParts& parts, SessionOptions options);
 
   // Runs the program from begin to the last map, or its tests and benchmarks where the configuration says so. Returns
   // espy's exit status; fails if a program cannot be attached or run, or output cannot be written. What fails once the

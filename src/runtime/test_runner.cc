@@ -12,7 +12,7 @@ namespace espy::runtime {
 Capture::Capture(OwnedFd file, const output::TextStyle& style)
     : file_(std::move(file)),
       writer_(file_.get(), output::Buffering::kFull),
-      inner_(output::find_sink("text")->create(writer_, style, true)) {}
+      inner_(output::find_sink("text")->create(writer_, style, output::Quiet::kYes)) {}
 
 Result<std::unique_ptr<Capture>> Capture::make(const output::TextStyle& style) {
   OwnedFd file(::memfd_create("espy-test", MFD_CLOEXEC));

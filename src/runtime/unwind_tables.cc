@@ -424,7 +424,7 @@ Result<std::vector<UnwoundStacks::Keys>> UnwoundStacks::keys_in_use() const {
     return {};
   };
   MapReader reader(machine_, program_, {types_, resolver});
-  for (const program::ScriptMapId map : maps_) TRY_STATUS(reader.read(map));
+  for (const program::ScriptMapId map : maps_) TRY_STATUS(reader.read(map, {}));
   return out;
 }
 

@@ -125,11 +125,12 @@ std::string excerpt(Span span, const Sources& sources) {
   return snippet(span, "", sources) + expansion_chain(span, sources);
 }
 
-std::string render(const Diagnostic& d, const Sources& sources, bool color) {
+std::string render(const Diagnostic& d, const Sources& sources, const RenderStyle& render_style) {
   const Style s = style(d.severity);
   std::string out = located(d.span, sources);
   const std::string message = printable(d.message);
-  out += color ? fmt::format("{}{}:\033[0m {}", s.color, s.word, message) : fmt::format("{}: {}", s.word, message);
+  out += render_style.is_colored ? fmt::format("{}{}:\033[0m {}", s.color, s.word, message)
+                                 : fmt::format("{}: {}", s.word, message);
   if (!d.id.empty()) out += fmt::format(" [{}]", d.id);
   out += '\n';
   if (d.span.valid()) {
@@ -146,14 +147,14 @@ std::string render(const Diagnostic& d, const Sources& sources, bool color) {
   return out;
 }
 
-std::string render(const Diagnostics& diagnostics, const Sources& sources, bool color, bool with_warnings) {
+std::string render(const Diagnostics& diagnostics, const Sources& sources, const RenderStyle& style) {
   constexpr size_t kMost = 20;
   std::string out;
   size_t errors = 0, warnings = 0;
   for (const Diagnostic& d : diagnostics.all()) {
     const bool is_error = d.severity == Severity::kError;
-    if (!is_error && !with_warnings) continue;
-    if (++(is_error ? errors : warnings) <= kMost) out += render(d, sources, color);
+    if (!is_error && !style.has_warnings) continue;
+    if (++(is_error ? errors : warnings) <= kMost) out += render(d, sources, style);
   }
   const auto more = [](size_t count, std::string_view what) {
     return count <= kMost ? "" : fmt::format("{} more {}{}\n", count - kMost, what, count == kMost + 1 ? "" : "s");

@@ -52,9 +52,12 @@ class Diagnostics {
 // Notes follow in the same form. Text from a macro shows the chain of calls, outermost last; text from an import the
 // chain of imports. A long line is cut around the span, with `...` at each cut. Control characters are shown as `\xNN`.
 // Of many errors, and of many warnings, the first twenty are shown, and the number of the others.
-std::string render(const Diagnostics& diagnostics, const Sources& sources, bool color = false,
-                   bool with_warnings = true);
-std::string render(const Diagnostic& diagnostic, const Sources& sources, bool color = false);
+struct RenderStyle {
+  bool is_colored = false;
+  bool has_warnings = true;
+};
+std::string render(const Diagnostics& diagnostics, const Sources& sources, const RenderStyle& style = {});
+std::string render(const Diagnostic& diagnostic, const Sources& sources, const RenderStyle& style = {});
 // Returns a line "note: expanded from ..." for each macro call that the span results from; empty if there is none.
 std::string expansion_chain(Span span, const Sources& sources);
 // Returns the source line with the span underlined, then its chain of macro calls.

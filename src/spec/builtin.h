@@ -79,8 +79,8 @@ struct Builtin {
   std::optional<kernel::Feature> needs = {};  // an error if the kernel lacks it
   bool is_unsafe = false;                     // requires --unsafe
   bool ends_action = false;                   // exit(): the rest of the action is not run
-  bool reads_context = false;                 // reads the probe's raw context: BindRequest::uses_context
-  bool reads_file = false;                    // needs to know which file was probed: BindRequest::uses_file
+  bool reads_context = false;                 // reads the probe's raw context: Uses::context
+  bool reads_file = false;                    // needs to know which file was probed: Uses::file
   bool reads_text_at = false;                 // its value is the text that its first argument points to
   Kept kept = Kept::kNo;
   bool is_in_recordings = false;     // with `kept`: as far as others have it, it is found without

@@ -154,7 +154,22 @@ struct BoundProbe {
   bool is_wanted = true;  // false: valid, but excluded by the command line
 };
 
-// `uses_*` tell what the action reads, so that a provider can choose a cheaper way to attach.
+// What an action reads of its probe, so that a provider can choose a cheaper way to attach.
+struct Uses {
+  bool args = false;     // `args`
+  bool context = false;  // `ctx`, `argN`, `retval`, reg()
+  bool locals = false;   // `locals`
+  bool retval = false;   // `retval`
+  bool file = false;     // uaddr(): what differs between files
+};
+
+// What becomes of the probes that an attach point stands for.
+enum class Binding : uint8_t {
+  kAttach,
+  kList,     // nothing is attached
+  kForetell  // what the kernel would refuse is reported; nothing is loaded
+};
+
 struct BindRequest {
   const syntax::AttachPoint& point;
   std::span<const std::string> parts;  // the attach point's parts, with parameters replaced
@@ -165,14 +180,12 @@ struct BindRequest {
   source::Diagnostics& diagnostics;              // for errors in the attach point
   source::Diagnostics& missing;                  // for errors that say why it stands for nothing
   std::span<const program::Probe> earlier = {};  // the probes of the attach points before it
-  bool is_listing = false;                       // nothing will be attached
-  bool is_foretold = false;                      // what the kernel would refuse is reported; nothing is loaded
-  bool uses_args = false;                        // `args`
-  bool uses_context = false;                     // `ctx`, `argN`, `retval`, reg()
-  bool uses_locals = false;                      // `locals`
-  bool uses_retval = false;                      // `retval`
-  bool uses_file = false;                        // uaddr(): what differs between files
-  const Provider* provider = nullptr;            // the row: a function may serve several
+  Binding binding = Binding::kAttach;
+  Uses uses = {};
+  const Provider* provider = nullptr;  // the row: a function may serve several
+
+  bool is_listing() const { return binding == Binding::kList; }
+  bool is_foretold() const { return binding == Binding::kForetell; }
 };
 
 struct ContextRequest {
@@ -180,10 +193,8 @@ struct ContextRequest {
   const Share& share;
   kernel::Kernel& kernel;
   types::Types& types;
-  bool uses_args = false;
   symbols::Symbolizer* symbols = nullptr;  // null for recorded kernels
-  bool uses_locals = false;
-  bool uses_retval = false;
+  Uses uses = {};
   const Provider* provider = nullptr;  // the row: a function may serve several
 };
 

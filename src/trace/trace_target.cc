@@ -297,7 +297,7 @@ class Finder {
     source::Diagnostics ignored;
     source::Diagnostics of_returns;
     const auto bind_all = [&](const spec::Provider& row, bool has_types) {
-      return run::bind_probes(e_, e_.config, row, parts, has_types, &row == &provider ? ignored : of_returns);
+      return run::bind_probes(e_, e_.config, row, parts, uses(has_types), &row == &provider ? ignored : of_returns);
     };
     const spec::Provider& returns = *provider.return_provider;
     std::map<Function, spec::BoundProbe> entries;  // those with debug information that have arguments
@@ -373,11 +373,13 @@ class Finder {
 
   std::vector<spec::BoundProbe> bind(const spec::Provider& provider, const std::vector<std::string>& parts,
                                      bool has_types, source::Diagnostics& diagnostics) {
-    return run::bind_probes(e_, config_, provider, parts, has_types, diagnostics);
+    return run::bind_probes(e_, config_, provider, parts, uses(has_types), diagnostics);
   }
 
+  static spec::Uses uses(bool has_types) { return {.args = has_types, .retval = has_types}; }
+
   spec::ProbeContext context_of(const spec::Provider& provider, const spec::BoundProbe& bound, bool has_types) {
-    return run::context_of(e_, provider, bound, has_types);
+    return run::context_of(e_, provider, bound, uses(has_types));
   }
 
   // `retval`; none if probes cannot read the result, or if the function returns nothing, as its debug information

@@ -66,7 +66,7 @@ inline std::vector<spec::BoundProbe> bind_tracepoint(spec::BindRequest& request)
     bound.probe.name = "tracepoint:" + name;
     bound.probe.target = name.substr(0, name.find(':'));
     bound.probe.function = name.substr(name.find(':') + 1);
-    bound.share.place = request.uses_args ? name : "";
+    bound.share.place = request.uses.args ? name : "";
     out.push_back(bound);
   }
   return out;
@@ -74,7 +74,7 @@ inline std::vector<spec::BoundProbe> bind_tracepoint(spec::BindRequest& request)
 inline spec::ProbeContext tracepoint_context(spec::ContextRequest& request) {
   spec::ProbeContext out;
   const auto found = request.kernel.tracepoint(request.types, request.probes[0].target, request.probes[0].function);
-  if (request.uses_args)
+  if (request.uses.args)
     for (const auto& field : found->fields) out.args.push_back({field.name, field.type, {}});
   return out;
 }

@@ -55,12 +55,12 @@ TEST(CliOptions, CommandsFollowAnExistingOption) {
 TEST(CliOptions, WordsBeforeAProgramAreItsArguments) {
   const auto options = parse({"2", "four", "-e", "begin { }", "6"});
   ASSERT_TRUE(options.has_value());
-  EXPECT_FALSE(options->file.has_value());
+  EXPECT_FALSE(options->script.file.has_value());
   EXPECT_EQ(options->config.arguments.positional, (std::vector<std::string>{"2", "four", "6"}));
 }
 
 TEST(CliOptions, WatchTakesAnIntervalAndText) {
-  EXPECT_EQ(parse({"--watch", "1.5s", "x.bt"})->watch_interval_ns, 1'500'000'000u);
+  EXPECT_EQ(parse({"--watch", "1.5s", "x.bt"})->output.watch_interval_ns, 1'500'000'000u);
   EXPECT_EQ(error_of({"--watch", "1ms", "x.bt"}), "--watch 1ms is too often: 100ms is the shortest interval");
   EXPECT_EQ(error_of({"--watch", "x.bt"}), "--watch takes an interval such as 1s, 500ms or 1m, not `x.bt`");
   EXPECT_EQ(error_of({"--watch", "1s", "-f", "json", "x.bt"}), "--watch shows text: not with -f json");
@@ -70,16 +70,15 @@ TEST(CliOptions, AnOptionSetsTheFieldOfItsModule) {
   const auto options = parse({"--unsafe", "--dry-run", "-p", "7", "--debuginfo", "/a:/b", "-v", "x.bt", "1", "-2"});
   ASSERT_TRUE(options);
   EXPECT_TRUE(options->config.allow_unsafe);
-  EXPECT_TRUE(options->session.is_dry_run);
+  EXPECT_TRUE(options->is_dry_run);
   EXPECT_EQ(options->config.tracee.pid, 7u);
-  EXPECT_EQ(options->session.watched_pid, 7u);
   EXPECT_EQ(options->symbols.debug_directories, (std::vector<std::string>{"/a", "/b", "/usr/lib/debug"}));
   EXPECT_TRUE(options->config.counting.losses);
-  EXPECT_EQ(options->file, "x.bt");
+  EXPECT_EQ(options->script.file, "x.bt");
   EXPECT_EQ(options->config.arguments.positional, (std::vector<std::string>{"1", "-2"}));
 }
 
-TEST(CliOptions, TheLastProgramCounts) { EXPECT_EQ(parse({"-e", "begin{}", "-e", "end{}"})->program_text, "end{}"); }
+TEST(CliOptions, TheLastProgramCounts) { EXPECT_EQ(parse({"-e", "begin{}", "-e", "end{}"})->script.text, "end{}"); }
 
 TEST(CliOptions, AModeIsAnotherNameOfTestAndBench) {
   EXPECT_TRUE(parse({"--mode", "test", "x.bt"})->config.runs_tests);
@@ -101,10 +100,10 @@ TEST(CliOptions, OptionsOfACommandAreUnknownToOthers) {
 }
 
 TEST(CliOptions, AShortDumpTakesStagesIfTheyFollow) {
-  EXPECT_EQ(parse({"-d", "ir,opt", "x.bt"})->dump, (std::vector<std::string>{"ir", "opt"}));
+  EXPECT_EQ(parse({"-d", "ir,opt", "x.bt"})->stages.dumped, (std::vector<std::string>{"ir", "opt"}));
   const auto options = parse({"-d", "x.bt"});
-  EXPECT_EQ(options->dump, (std::vector<std::string>{"ast", "ir", "bpf"}));
-  EXPECT_EQ(options->file, "x.bt");
+  EXPECT_EQ(options->stages.dumped, (std::vector<std::string>{"ast", "ir", "bpf"}));
+  EXPECT_EQ(options->script.file, "x.bt");
 }
 
 TEST(CliOptions, WhatIsMissingIsReported) {
@@ -204,8 +203,8 @@ TEST(ToolOptions, ThoseOfTheScriptComeFirst) {
   EXPECT_EQ(options->config.arguments.named, (Named{{"pid", "5"}, {"all", "true"}, {"word", "b"}, {"all", "false"}}));
   EXPECT_EQ(options->config.tracee.pid, 7u);
   EXPECT_EQ(options->config.arguments.positional, (std::vector<std::string>{"one", "-2", "x"}));
-  EXPECT_EQ(options->format, "json");
-  EXPECT_FALSE(options->file);
+  EXPECT_EQ(options->output.format, "json");
+  EXPECT_FALSE(options->script.file);
 }
 
 TEST(ToolOptions, OthersAreRefused) {

@@ -93,7 +93,7 @@ TEST(Perfetto, NamesOfOthersAreUtf8) {
   const int fd = ::memfd_create("trace", 0);
   {
     Writer out(fd, Buffering::kFull);
-    const auto sink = make_perfetto_sink(out, {}, true);
+    const auto sink = make_perfetto_sink(out, {}, Quiet::kYes);
     sink->begin(run_info());
     SpanEvent event;
     event.time_ns = 5;

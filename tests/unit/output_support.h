@@ -85,7 +85,7 @@ inline std::string shown(std::string_view sink_name, const std::function<void(Si
   const int fd = ::memfd_create("shown", 0);
   {
     Writer out(fd, Buffering::kFull);
-    const auto sink = find_sink(sink_name)->create(out, std::move(style), false);
+    const auto sink = find_sink(sink_name)->create(out, std::move(style), Quiet::kNo);
     sink->begin(run_info());
     use(*sink);
   }

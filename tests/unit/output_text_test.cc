@@ -305,7 +305,7 @@ TEST_F(TextInUtc, TheWholeRangeOfNumbersHasItsPlace) {
 
 // ---- Messages -------------------------------------------------------------------------------------------------------
 
-std::string messages(const std::function<void(Sink&)>& use, bool quiet = false) {
+std::string messages(const std::function<void(Sink&)>& use, Quiet quiet = Quiet::kNo) {
   Writer out(-1, Buffering::kFull);
   testing::internal::CaptureStderr();
   use(*find_sink("text")->create(out, {}, quiet));
@@ -315,7 +315,7 @@ std::string messages(const std::function<void(Sink&)>& use, bool quiet = false) 
 TEST(Text, MessagesGoToStderr) {
   EXPECT_EQ(messages([](Sink& sink) { sink.attached(1); }), "Attached 1 probe\n");
   EXPECT_EQ(messages([](Sink& sink) { sink.attached(12); }), "Attached 12 probes\n");
-  EXPECT_EQ(messages([](Sink& sink) { sink.attached(12); }, true), "");
+  EXPECT_EQ(messages([](Sink& sink) { sink.attached(12); }, Quiet::kYes), "");
   EXPECT_EQ(messages([](Sink& sink) { sink.lost(7); }), "Lost 7 events\n");
   EXPECT_EQ(messages([](Sink& sink) { sink.total_lost(7); }),
             "WARNING: Total lost event count: 7\n  hint: a larger perf_rb_pages has room for more events\n");
@@ -386,7 +386,7 @@ TEST(Terminal, TheSinkTellsOneByItsDescriptor) {
   if (::openpty(&ours, &its, nullptr, nullptr, nullptr) != 0) GTEST_SKIP() << "there are no terminals";
   {
     Writer out(its, Buffering::kFull);
-    find_sink("text")->create(out, {}, true)->value(string(kName));
+    find_sink("text")->create(out, {}, Quiet::kYes)->value(string(kName));
   }
   char text[256] = {};
   ASSERT_GT(::read(ours, text, sizeof(text) - 1), 0);

@@ -224,7 +224,7 @@ TEST(Render, ShowsTheChainOfMacroCalls) {
 TEST(Render, ColoursOnlyTheSeverity) {
   Fixture f("x");
   f.diagnostics.error("odd", f.span("x"), "bad");
-  EXPECT_THAT(render(f.diagnostics, f.sources, true),
+  EXPECT_THAT(render(f.diagnostics, f.sources, {.is_colored = true}),
               testing::StartsWith("a.bt:1:1: \033[1;31merror:\033[0m bad [odd]\n  1 | x\n"));
 }
 

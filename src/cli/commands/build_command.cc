@@ -97,8 +97,8 @@ Result<Base> read_base(const BuildOptions& options) {
 // The standard input is read once, for all kernels.
 Result<Options> with_script(const Options& options) {
   Options out = options;
-  if (!options.names.empty()) out.file = options.names.front();
-  if (out.file == "-") out.program_text = TRY(read_stream("/dev/stdin", kMaxTextBytes));
+  if (!options.names.empty()) out.script.file = options.names.front();
+  if (out.script.file == "-") out.script.text = TRY(read_stream("/dev/stdin", kMaxTextBytes));
   return out;
 }
 
@@ -152,7 +152,7 @@ Status write_file(const std::string& path, std::string_view bytes, mode_t mode) 
 }
 
 Result<std::string> output_path(const Options& options) {
-  if (options.output_file) return *options.output_file;
+  if (options.output.file) return *options.output.file;
   const fs::path script = options.names.empty() ? "" : options.names.front();
   if (script.extension() != ".bt") return fail("the tool needs a name", 0, "-o TOOL");
   return script.stem().string();
@@ -167,7 +167,7 @@ Status write_unit(const std::string& path, const tool::Tool& tool, const ScriptV
 }
 
 Result<int> build_tool(const Options& given, const Host& host) {
-  if (given.names.size() + (given.program_text ? 1 : 0) != 1)
+  if (given.names.size() + (given.script.text ? 1 : 0) != 1)
     return fail("espy build takes one script", 0, "espy build FILE -o TOOL");
   const std::string path = TRY(output_path(given));
   if (!given.names.empty()) TRY_STATUS(check_script_is_kept("-o", path, given.names.front()));
@@ -241,7 +241,7 @@ std::string summary(std::string_view script) {
 }
 
 int show_tool_help(const Options& options, const Host&) {
-  const tool::Tool& tool = *options.tool;
+  const tool::Tool& tool = *options.script.tool;
   std::string out =
       fmt::format("usage: {} [options] [arguments]\n{}", program_invocation_short_name, summary(tool.script));
   if (!tool.options.empty())
@@ -256,7 +256,7 @@ int show_tool_help(const Options& options, const Host&) {
 }
 
 int show_tool_version(const Options& options, const Host&) {
-  const tool::Tool& tool = *options.tool;
+  const tool::Tool& tool = *options.script.tool;
   const std::string out = fmt::format("{}, built with espy {}; script {}, checksum {:08x}\n", tool.name, ESPY_VERSION,
                                       tool.script_name, tool.checksum);
   std::fputs(printable(out).c_str(), stdout);

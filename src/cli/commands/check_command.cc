@@ -115,7 +115,7 @@ int check_scripts(const Options& options, const Host& host) {
   const auto cells = check_all(options, kernels, host);
   if (!cells) return complain(cells.error());
   std::string out;
-  if (options.format == "json")
+  if (options.output.format == "json")
     for (const Cell& cell : *cells) out += json_of(cell) + "\n";
   else
     out = table_of(*cells, kernels.size());
@@ -197,7 +197,7 @@ class Workspace {
     const std::shared_ptr<Environment> e = TRY(open());
     const source::SourceId script = e->sources.add(name, text);
     check::CheckRequest request = e->check_request();
-    request.is_listing = true;
+    request.binding = spec::Binding::kList;
     syntax::Ast ast = run::parse_script(script, request);
     check::Checked checked = check::check(std::move(ast), request);
     return std::make_unique<lsp::Analysis>(

@@ -224,7 +224,7 @@ namespace {
 size_t list_provider(const spec::Provider& provider, std::span<const std::string> parts, Environment& e,
                      const Options& options) {
   if (provider.list == nullptr) return 0;
-  spec::ListRequest request{parts, options.verbose, *e.kernel, e.types, &e.symbols, e.config};
+  spec::ListRequest request{parts, options.is_verbose, *e.kernel, e.types, &e.symbols, e.config};
   request.provider = &provider;
   const std::vector<spec::ListedProbe> found = provider.list(request);
   std::string out;
@@ -301,7 +301,7 @@ int list_program(const Options& options, Environment& e) {
   const auto script = run::read_script(options, e.sources);
   if (!script) return complain(script.error());
   check::CheckRequest request = e.check_request();
-  request.is_listing = true;
+  request.binding = spec::Binding::kList;
   syntax::Ast ast = run::parse_script(*script, request);
   const check::Checked checked = check::check(std::move(ast), request);
   if (report(e.diagnostics, e.sources, options)) return EXIT_FAILURE;
@@ -310,8 +310,8 @@ int list_program(const Options& options, Environment& e) {
     if (!shown.insert(probe.name).second) continue;
     const spec::Provider* provider = e.registry.find_provider(probe.provider);
     const std::vector<std::string> words = run::split_attach_point(probe.name);
-    const bool is_listed =
-        options.verbose && provider != nullptr && list_provider(*provider, std::span(words).subspan(1), e, options) > 0;
+    const bool is_listed = options.is_verbose && provider != nullptr &&
+                           list_provider(*provider, std::span(words).subspan(1), e, options) > 0;
     if (!is_listed) std::puts(printable_line(probe.name).c_str());
   }
   return EXIT_SUCCESS;
@@ -321,10 +321,10 @@ int list_probes(const Options& options, const Host& host) {
   const auto environment = host.open(options);
   if (!environment) return complain(environment.error());
   Environment& e = **environment;
-  if (options.program_text || options.file) return list_program(options, e);
+  if (options.script.text || options.script.file) return list_program(options, e);
   if (!options.argument.empty() && ::access(options.argument.c_str(), F_OK) == 0) {
     Options of_file = options;
-    of_file.file = options.argument;
+    of_file.script.file = options.argument;
     return list_program(of_file, e);
   }
   size_t count = 0;
@@ -338,12 +338,12 @@ int list_probes(const Options& options, const Host& host) {
   }
   for (const std::string& reason : e.symbols.skipped_files().reasons) complain({reason});
   if (!has_all_types) return EXIT_FAILURE;
-  if (!options.recordings.empty() && options.verbose)
-    if (const Status shown = run::show_recording(options.recordings); !shown) return complain(shown.error());
+  if (!options.replay.files.empty() && options.is_verbose)
+    if (const Status shown = run::show_recording(options.replay.files); !shown) return complain(shown.error());
   if (count > 0 || options.argument.empty()) return EXIT_SUCCESS;
   const bool is_file_name = options.argument.ends_with(".bt");
   const bool may_be_tracepoint = options.argument.starts_with('t') || options.argument.find(':') == std::string::npos;
-  if (!options.recordings.empty())
+  if (!options.replay.files.empty())
     return complain({fmt::format("no recorded probe matches `{}`", options.argument), 0, "espy -i FILE -l lists all"});
   return complain({fmt::format("no probe matches `{}`", options.argument), 0,
                    is_file_name ? "there is no such file either"
@@ -409,7 +409,7 @@ int show_kernel_info(const Options& options, const Host& host) {
   const auto environment = host.open(options);
   if (!environment) return complain(environment.error());
   Environment& e = **environment;
-  if (options.shows_cost) return show_hook_costs(*e.kernel);
+  if (options.cost.is_shown) return show_hook_costs(*e.kernel);
   utsname name = {};
   ::uname(&name);
   std::string out = fmt::format("espy {}\nkernel {} {}, {} CPUs\nlockdown: {}\n\n", ESPY_VERSION, name.release,

@@ -73,10 +73,10 @@ Status add_scripts(const Options& options, Environment& e, record::RecordWishes&
   const auto& own = static_cast<const RecordOptions&>(*options.own);
   if (own.scripts.empty()) return {};
   record::ScriptReads reads;
-  e.config.tracee.has_child = options.child_command.has_value();  // it is started later
+  e.config.tracee.has_child = options.tracee.command.has_value();  // it is started later
   for (const std::string& path : own.scripts) {
     Options of_script = options;
-    of_script.file = path;
+    of_script.script.file = path;
     TRY_STATUS(record::add_reads(of_script, e, reads));
   }
   e.config.tracee.has_child = false;
@@ -99,19 +99,19 @@ std::string command_line(const Options& options) {
   for (const std::string& path : static_cast<const RecordOptions&>(*options.own).scripts)
     out += fmt::format(" --for {}", path);
   for (const std::string& name : options.names) out += " " + name;
-  if (options.child_command) out += fmt::format(" -c '{}'", *options.child_command);
+  if (options.tracee.command) out += fmt::format(" -c '{}'", *options.tracee.command);
   return out;
 }
 
 int record(const Options& options, const Host& host) {
-  if (!options.output_file)
+  if (!options.output.file)
     return complain({"espy record needs a file to write to", 0, "espy record -o FILE PROBE..."});
-  if (!options.recordings.empty())
+  if (!options.replay.files.empty())
     return complain({"espy record takes its events from this machine, not from a recording"});
-  if (options.listen || options.watch_interval_ns > 0)
+  if (options.output.listen || options.output.watch_interval_ns > 0)
     return complain({"espy record has no maps to show", 0, "--listen and --watch go with a script"});
   for (const std::string& script : static_cast<const RecordOptions&>(*options.own).scripts)
-    if (const Status kept = check_script_is_kept("-o", *options.output_file, script); !kept)
+    if (const Status kept = check_script_is_kept("-o", *options.output.file, script); !kept)
       return complain(kept.error());
   if (const Status may_run = host.check_can_run(options); !may_run) return complain(may_run.error());
   const auto environment = host.open(options);
@@ -122,12 +122,12 @@ int record(const Options& options, const Host& host) {
   if (const Status added = add_scripts(options, e, wishes); !added) return complain(added.error());
   auto script = record::write_record_script(options.names, wishes, e);
   if (!script) return complain(script.error());
-  if (!options.no_warnings) record::show_warnings(*script);
+  if (!options.output.hides_warnings) record::show_warnings(*script);
   // The probes are attached, and nothing is written.
-  if (options.session.is_dry_run)
+  if (options.is_dry_run)
     return run::run_script(std::move(script->script), record::options_of_recorder(options), e, host.prepare);
   return record::run_recorder(options, host, e, wishes, std::move(*script),
-                              {*options.output_file, command_line(options), options.ring});
+                              {*options.output.file, command_line(options), options.record.ring});
 }
 
 constexpr std::string_view kRecordUsage[] = {"record [options] -o FILE PROBE...",
@@ -158,12 +158,12 @@ kernel::Trial rights() {
 
 Result<std::vector<std::string>> write_to_output(const Options& options, kernel::Kernel& kernel) {
   const kernel::Trial trial = rights();
-  if (!options.output_file) {
+  if (!options.output.file) {
     if (::isatty(STDOUT_FILENO) == 1)
       return fail("a snapshot is a compressed file, which a terminal cannot show", 0, "`espy snapshot > KERNEL`");
     return kernel::write_snapshot(kernel, STDOUT_FILENO, trial);
   }
-  const OwnedFd file = TRY(open_output(*options.output_file, O_WRONLY | O_CREAT | O_TRUNC, 0644));
+  const OwnedFd file = TRY(open_output(*options.output.file, O_WRONLY | O_CREAT | O_TRUNC, 0644));
   return kernel::write_snapshot(kernel, file.get(), trial);
 }
 

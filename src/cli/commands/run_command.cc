@@ -9,7 +9,7 @@ namespace {
 
 int run(const Options& options, const Host& host) {
   if (const Status may_run = host.check_can_run(options); !may_run) return complain(may_run.error());
-  if (options.record_file) return record::run_recorded(options, host);
+  if (options.record.file) return record::run_recorded(options, host);
   const auto environment = host.open(options);
   return environment ? run::run_script(options, **environment, host.prepare) : complain(environment.error());
 }

@@ -96,7 +96,7 @@ int trace(const Options& options, const Host& host) {
     report(e.diagnostics, e.sources, of_script);
     return EXIT_FAILURE;
   }
-  if (!options.no_warnings)
+  if (!options.output.hides_warnings)
     for (const std::string& sentence : script->left_out)
       std::fputs(fmt::format("WARNING: {}\n", printable_line(sentence)).c_str(), stderr);
   return run::run_script(std::move(script->script), of_script, e, host.prepare);

@@ -65,7 +65,7 @@ class Server {
   program::Program program_;
   OwnedFd null_{::open("/dev/null", O_WRONLY | O_CLOEXEC)};
   output::Writer writer_{null_.get(), output::Buffering::kFull};
-  std::unique_ptr<output::Sink> sink_ = output::find_sink("text")->create(writer_, {}, true);
+  std::unique_ptr<output::Sink> sink_ = output::find_sink("text")->create(writer_, {}, output::Quiet::kYes);
   EmptyRun run_;
   std::unique_ptr<serve::LiveServer> live_;
 };

@@ -214,7 +214,7 @@ class MemorySink {
       : memory_(::memfd_create("output", MFD_CLOEXEC)), writer_(memory_.get(), output::Buffering::kFull) {
     const std::string_view suffix = name[0] == '.' ? name : "";
     const output::SinkRow& row = *output::find_sink(suffix.empty() ? name : "trace");
-    sink_ = (suffix.empty() ? row.create : row.create_binary)(writer_, {}, true);
+    sink_ = (suffix.empty() ? row.create : row.create_binary)(writer_, {}, output::Quiet::kYes);
     sink_->begin({.now_ns = [] { return uint64_t{1}; },
                   .wall_ns = [](uint64_t ns) { return ns; },
                   .random = [] { return uint64_t{1}; },

@@ -84,7 +84,7 @@ int simulate(const Case& c, const Places& places, const std::vector<std::string>
     Stage stage(*simulated, program, *e.kernel, e.types);
     stage.set_task(simulated->world().task);
     player = std::make_unique<Player>(c, stage);
-    session.next_event = [&] { return player->next(); };
+    session.replay.next_event = [&] { return player->next(); };
   };
   return options->command->run(*options, host);
 }
