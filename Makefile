@@ -97,9 +97,10 @@ docs: all  ## Rewrite what is generated in docs/ and tools/README.md
 debug:  ## Build build-debug/espy with sanitizers and internal checks
 	@$(call cmake_build,build-debug,$(debug_options))
 
-# With BPFTRACE_ALIAS=1 also installs a `bpftrace` link, for scripts that begin with `#!/usr/bin/env bpftrace`.
-install: all  ## Install below DESTDIR/PREFIX (/usr/local); BPFTRACE_ALIAS=1 adds a bpftrace link
-	@scripts/install-tree $(BUILD)/espy $(DESTDIR)$(PREFIX)
+# With BPFTRACE_ALIAS=1 also installs a `bpftrace` link, for scripts that begin with `#!/usr/bin/env bpftrace`, and links
+# to the tools, such as opensnoop.bt.
+install: all  ## Install below DESTDIR/PREFIX (/usr/local); BPFTRACE_ALIAS=1 adds links bpftrace, NAME.bt
+	@scripts/install-tree $(if $(filter 1,$(BPFTRACE_ALIAS)),--alias) $(BUILD)/espy $(DESTDIR)$(PREFIX)
 	@[ "$(BPFTRACE_ALIAS)" != 1 ] || { alias=$(DESTDIR)$(PREFIX)/bin/bpftrace; \
 	[ ! -e $$alias ] || [ "$$(readlink $$alias)" = espy ] || { echo "$$alias is another program; it is left as it is" >&2; exit 1; }; \
 	ln -sfn espy $$alias; }

@@ -1,18 +1,47 @@
-# Completion of espy in bash: options, probe types and, behind `tracepoint:` and its like, what `espy -l` finds.
+# Completion of espy in bash: commands, tools, options, probe types and, after `tracepoint:` and its like, what
+# `espy list` finds.
 
 # begin generated: make docs
-_espy_commands='info trace record check snapshot build lsp'
-_espy_options='-e -l --list -p --pid -c --cmd --follow --follow-new --cgroup --container --user -i --input --record --rotate --keep --last --from --to -o --output -f --format -B --buffer --listen --watch -v --verbose --cost --budget --check-cost --yes --strict -q --quiet -k --warnings --no-warnings --unsafe -I --include --debuginfo --traceable-functions --dwarf-pid --usdt-file-activation --test --bench --mode --probe-filter --no-feature --info --dry-run --dump -d --time --fmt -b --btf --examples -h --help -V --version -s --stack-order --graph --depth --when --slower-than --before -n --events --for --size --parents --kstack --ustack --on --espy --systemd'
+_espy_commands='run trace record tools list info explain examples help check format build lsp features snapshot version'
+_espy_tools='bashreadline bindsnoop bioerr biolatency biopattern biosnoop biostacks biotop bitesize bpflist bpfsnoop brkstack cachestat cachetop capable cgroupsnoop cgrouptop compactsnoop cpudist cpuwalk dbslower dbstat dcsnoop dcstat deadlock dirtop dnssnoop drsnoop elfsnoop errsnoop execsnoop exitsnoop faults filegone filelife fileslower filetop forksnoop fsdist fsrwstat fsslower futexctn gethostlatency hardirqs keysnoop killsnoop klockstat kmem kmemleak kpages kvmexit loads mdflush memleak migrations mmapfiles mountsnoop naptime netqtop netsize nssnoop numamove offcputime offwaketime oomkill opensnoop pidpersec pmheld pmlock ptracesnoop readahead runqlat runqlen runqslower segvsnoop setuids shmsnoop signals sigsnoop skbdrop slabratetop soconnect sofamily sofdsnoop softirqs softirqslower solisten ssllatency sslsnoop statsnoop swapin syncsnoop syscount tcpaccept tcpcong tcpconnect tcpconnlat tcpdrop tcplife tcppktlat tcpreset tcpretrans tcprtt tcpstates tcpsubnet tcptop tcptracer tcpwin threadsnoop timerlat ttysnoop ucalls udpdrop udptop uflow ugc uobjnew ustat uthreads vfscount vfsstat wakeuptime wqlat writeback xfsdist'
+_espy_options='-p --pid -c --cmd --follow --follow-new --cgroup --container --user -o --output -f --format -B --buffer --watch --listen -q --quiet -v --verbose --no-warnings --cost --budget --check-cost --yes --strict -k --warnings -i --input --record --rotate --keep --last --from --to -e --unsafe -I --include --probe-filter --test --bench --mode --debuginfo --dwarf-pid --traceable-functions --no-feature --usdt-file-activation -b --btf --dry-run --dump -d --time -l --list --examples -h --help --fmt --info -V --version'
+_espy_tool_options='-p --pid -c --cmd --follow --follow-new --cgroup --container --user -o --output -f --format -B --buffer --watch --listen -q --quiet -v --verbose --no-warnings --cost --budget --check-cost --yes --strict -k --warnings --unsafe --probe-filter --debuginfo --no-feature --dry-run --dump --help'
 _espy_probes='begin: end: interval: profile: software: hardware: kprobe: kretprobe: fentry: fexit: uprobe: uretprobe: usdt: tracepoint: rawtracepoint: watchpoint: iter: self: test: bench:'
+# The options of a command.
+_espy_options_of() {
+  case $1 in
+    run) echo '-p --pid -c --cmd --follow --cgroup --container -o --output -f --format --watch --listen -q --quiet -v --verbose --cost --budget --strict -i --input --record -e --unsafe --help' ;;
+    trace) echo '-s --stack-order --graph --depth --when --slower-than --before -n --events -p --pid -c --cmd --follow --cgroup --container -o --output -f --format -q --quiet --dump --help' ;;
+    record) echo '--for --size --depth --parents --kstack --ustack -p --pid -c --cmd --follow -o --output -q --quiet --rotate --keep --last --help' ;;
+    tools) echo '--show --help' ;;
+    list) echo '-p --pid -v --verbose -e --probe-filter --help' ;;
+    info) echo '-p --pid --debuginfo --help' ;;
+    explain) echo ' --help' ;;
+    examples) echo ' --help' ;;
+    help) echo ' --help' ;;
+    check) echo '--on -f --format -I --include --debuginfo --help' ;;
+    format) echo '-e --help' ;;
+    build) echo '--for --espy --on --systemd --cgroup --user -o --output -f --format --budget --strict -e --help' ;;
+    lsp) echo ' --help' ;;
+    features) echo '--cost --no-feature --help' ;;
+    snapshot) echo '-o --output --help' ;;
+    version) echo ' --help' ;;
+  esac
+}
 # The choices of an option's argument, or what it is, in capitals; nothing if the option takes none.
 _espy_argument() {
   case $1 in
-    -e) echo 'PROGRAM' ;;
     -p | --pid) echo 'PID' ;;
     -c | --cmd) echo 'COMMAND' ;;
     --cgroup) echo 'PATH' ;;
     --container) echo 'ID' ;;
     --user) echo 'NAME' ;;
+    -o | --output) echo 'FILE' ;;
+    -f | --format) echo 'text json trace folded flame pprof speedscope otlp' ;;
+    -B | --buffer) echo 'line full none' ;;
+    --watch) echo 'INTERVAL' ;;
+    --listen) echo 'ADDRESS:PORT' ;;
+    --budget) echo 'SHARE' ;;
     -i | --input) echo 'FILE' ;;
     --record) echo 'FILE' ;;
     --rotate) echo 'SIZE' ;;
@@ -20,19 +49,14 @@ _espy_argument() {
     --last) echo 'TIME' ;;
     --from) echo 'TIME' ;;
     --to) echo 'TIME' ;;
-    -o | --output) echo 'FILE' ;;
-    -f | --format) echo 'text json trace folded flame pprof speedscope otlp' ;;
-    -B | --buffer) echo 'line full none' ;;
-    --listen) echo 'ADDRESS:PORT' ;;
-    --watch) echo 'INTERVAL' ;;
-    --budget) echo 'SHARE' ;;
+    -e) echo 'PROGRAM' ;;
     -I) echo 'DIRECTORY' ;;
     --include) echo 'FILE' ;;
-    --debuginfo) echo 'DIRECTORIES' ;;
-    --traceable-functions) echo 'FILE' ;;
-    --dwarf-pid) echo 'PID' ;;
-    --mode) echo 'test bench' ;;
     --probe-filter) echo 'REGEX' ;;
+    --mode) echo 'test bench' ;;
+    --debuginfo) echo 'DIRECTORIES' ;;
+    --dwarf-pid) echo 'PID' ;;
+    --traceable-functions) echo 'FILE' ;;
     --no-feature) echo 'NAMES' ;;
     --dump) echo 'script tokens ast types ir opt bpf program events verifier' ;;
     --depth) echo 'N' ;;
@@ -43,6 +67,7 @@ _espy_argument() {
     --for) echo 'SCRIPT' ;;
     --size) echo 'BYTES' ;;
     --parents) echo 'N' ;;
+    --show) echo 'NAME' ;;
     --on) echo 'KERNEL' ;;
     --espy) echo 'FILE' ;;
   esac
@@ -62,24 +87,38 @@ _espy() {
     [A-Z]*) return ;;
     *) COMPREPLY=($(compgen -W "$argument" -- "$word")); return ;;
   esac
-  local commands=$(compgen -W "$_espy_commands" -- "$word")
-  if [[ $COMP_CWORD == 1 && -n $word && -n $commands ]]; then
-    COMPREPLY=($commands $(compgen -f -- "$word"))
-    return
-  fi
-  if [[ $word != -* && " $_espy_commands " == *" ${COMP_WORDS[1]} "* ]]; then
-    COMPREPLY=($(compgen -W "$(espy -l "kprobe:$word*" 2>/dev/null | sed 's/^kprobe://')" -- "$word") $(compgen -f -- "$word"))
+  local chosen=${COMP_WORDS[1]}
+  if [[ $COMP_CWORD == 1 && -n $word && $word != -* && $word != */* ]]; then
+    COMPREPLY=($(compgen -W "$_espy_commands $_espy_tools" -- "$word") $(compgen -f -- "$word"))
     return
   fi
   if [[ $word == -* ]]; then
-    COMPREPLY=($(compgen -W "$_espy_options" -- "$word"))
-  elif [[ " ${COMP_WORDS[*]} " =~ \ (-l|-lv|--list)\  ]]; then
-    local found=$_espy_probes
-    if [[ $word == *:* ]]; then found=$(espy -l "$word*" 2>/dev/null); fi
-    COMPREPLY=($(compgen -W "$found" -- "$word"))
-    if declare -F __ltrim_colon_completions >/dev/null; then __ltrim_colon_completions "$word"; fi
-  else
+    local options=$_espy_options
+    if [[ $COMP_CWORD -gt 1 && " $_espy_commands " == *" $chosen "* ]]; then options=$(_espy_options_of "$chosen"); fi
+    if [[ $COMP_CWORD -gt 1 && " $_espy_tools " == *" $chosen "* ]]; then options=$_espy_tool_options; fi
+    COMPREPLY=($(compgen -W "$options" -- "$word"))
+    return
+  fi
+  local wants=files
+  case $chosen in
+    help) wants="$_espy_commands $_espy_tools options target" ;;
+    tools) wants=$_espy_tools ;;
+    list | trace | record | info) wants=probes ;;
+  esac
+  if [[ " ${COMP_WORDS[*]} " =~ \ (-l|-lv|--list)\  ]]; then wants=probes; fi
+  if [[ $wants == files ]]; then
     COMPREPLY=($(compgen -f -- "$word"))
+  elif [[ $wants != probes ]]; then
+    COMPREPLY=($(compgen -W "$wants" -- "$word"))
+  else
+    # Inside quotes as well: `espy list 'tracepoint:sched:<TAB>`.
+    local quote=${word%%[!\'\"]*} found=$_espy_probes
+    local bare=${word#"$quote"}
+    if [[ $bare == *:* ]]; then found=$(espy list "$bare*" 2>/dev/null)
+    elif [[ $chosen == trace || $chosen == info ]]; then found+=" $(espy list "kprobe:$bare*" 2>/dev/null | sed 's/^kprobe://')"; fi
+    COMPREPLY=($(compgen -W "$found" -- "$bare"))
+    if [[ $chosen == trace || $chosen == info ]]; then COMPREPLY+=($(compgen -f -- "$bare")); fi
+    if declare -F __ltrim_colon_completions >/dev/null; then __ltrim_colon_completions "$word"; fi
   fi
 }
 complete -o filenames -F _espy espy

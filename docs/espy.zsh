@@ -2,81 +2,82 @@
 # Completion of espy in zsh: options, probe types and, behind `tracepoint:` and its like, what `espy -l` finds.
 
 # begin generated: make docs
-local -a espy_commands=(info trace record check snapshot build lsp)
+local -a espy_commands=(run trace record tools list info explain examples help check format build lsp features snapshot version)
+local -a espy_tools=(bashreadline bindsnoop bioerr biolatency biopattern biosnoop biostacks biotop bitesize bpflist bpfsnoop brkstack cachestat cachetop capable cgroupsnoop cgrouptop compactsnoop cpudist cpuwalk dbslower dbstat dcsnoop dcstat deadlock dirtop dnssnoop drsnoop elfsnoop errsnoop execsnoop exitsnoop faults filegone filelife fileslower filetop forksnoop fsdist fsrwstat fsslower futexctn gethostlatency hardirqs keysnoop killsnoop klockstat kmem kmemleak kpages kvmexit loads mdflush memleak migrations mmapfiles mountsnoop naptime netqtop netsize nssnoop numamove offcputime offwaketime oomkill opensnoop pidpersec pmheld pmlock ptracesnoop readahead runqlat runqlen runqslower segvsnoop setuids shmsnoop signals sigsnoop skbdrop slabratetop soconnect sofamily sofdsnoop softirqs softirqslower solisten ssllatency sslsnoop statsnoop swapin syncsnoop syscount tcpaccept tcpcong tcpconnect tcpconnlat tcpdrop tcplife tcppktlat tcpreset tcpretrans tcprtt tcpstates tcpsubnet tcptop tcptracer tcpwin threadsnoop timerlat ttysnoop ucalls udpdrop udptop uflow ugc uobjnew ustat uthreads vfscount vfsstat wakeuptime wqlat writeback xfsdist)
 local -a espy_probes=(begin: end: interval: profile: software: hardware: kprobe: kretprobe: fentry: fexit: uprobe: uretprobe: usdt: tracepoint: rawtracepoint: watchpoint: iter: self: test: bench:)
 local -a espy_options=(
-  '*-e[run this program; the last -e counts]:PROGRAM: '
-  '*-l[list the probes that match a pattern, or those of a program; with -v their arguments]'
-  '*--list[list the probes that match a pattern, or those of a program; with -v their arguments]'
   '*-p[trace only this process, and end when it ends]:PID:_pids'
   '*--pid[trace only this process, and end when it ends]:PID:_pids'
   '*-c[start this command once all probes are attached, and end when it ends]:COMMAND:_cmdstring'
   '*--cmd[start this command once all probes are attached, and end when it ends]:COMMAND:_cmdstring'
-  '*--follow[with -p or -c\: trace this process, those it has started and those it starts, and end when all have ended]'
-  '*--follow-new[the same without the processes that it has started already]'
-  '*--cgroup[trace only the tasks of this control group and of those below it, and end when it is removed]:PATH: '
-  '*--container[the same for a container of docker, podman or containerd, by the beginning of its id, or for a unit of systemd]:ID: '
-  '*--user[once the probes are attached, run as this user, without capabilities]:NAME: '
-  '*-i[take the events from this recording, which `espy record` has made; of a ring, by its name or by several -i]:FILE:_files'
-  '*--input[take the events from this recording, which `espy record` has made; of a ring, by its name or by several -i]:FILE:_files'
-  '*--record[also write what the script reads of its events to a recording, for `espy -i FILE`]:FILE:_files'
-  '*--rotate[of --record and `espy record`\: write FILE.000001, FILE.000002, ...\: the next one before a file exceeds this size (100M)]:SIZE: '
-  '*--keep[with --rotate or --last\: keep the newest N of these files, delete the others]:N: '
-  '*--last[keep what is younger than this (10m)\: write such files, a tenth of it long, delete older ones]:TIME: '
-  '*--from[with -i\: leave out what was before this time since the beginning\: 10s, 1.5m, 200ms]:TIME: '
-  '*--to[with -i\: leave out what was after it]:TIME: '
+  '*--follow[with -p or -c\: trace the processes that it has started and starts, too, and end with the last]'
+  '*--follow-new[like --follow, without the processes that it has started already]'
+  '*--cgroup[trace only the tasks in this control group and below, and end when it is removed]:PATH: '
+  '*--container[like --cgroup, for a container (ID or a prefix of it) or a systemd unit]:ID: '
+  '*--user[run as this user, without capabilities, once the probes are attached]:NAME: '
   '*-o[write the output to this file]:FILE:_files'
   '*--output[write the output to this file]:FILE:_files'
   '*-f[text (default)\: lines for people, as bpftrace prints them; json\: one JSON object a line; trace\: spans for chrome\://tracing and Perfetto, to FILE.pftrace in the format of Perfetto; folded\: maps keyed by stacks, a line for each stack; flame\: maps keyed by stacks, as a flame graph (SVG); pprof\: maps keyed by stacks, as a profile for go tool pprof; speedscope\: maps keyed by stacks, for www.speedscope.app; otlp\: spans, metrics and logs for OpenTelemetry, as lines of OTLP/JSON]:FORMAT:(text json trace folded flame pprof speedscope otlp)'
   '*--format[text (default)\: lines for people, as bpftrace prints them; json\: one JSON object a line; trace\: spans for chrome\://tracing and Perfetto, to FILE.pftrace in the format of Perfetto; folded\: maps keyed by stacks, a line for each stack; flame\: maps keyed by stacks, as a flame graph (SVG); pprof\: maps keyed by stacks, as a profile for go tool pprof; speedscope\: maps keyed by stacks, for www.speedscope.app; otlp\: spans, metrics and logs for OpenTelemetry, as lines of OTLP/JSON]:FORMAT:(text json trace folded flame pprof speedscope otlp)'
   '*-B[output buffering\: line (default), full or none]:MODE:(line full none)'
   '*--buffer[output buffering\: line (default), full or none]:MODE:(line full none)'
-  '*--listen[show the run while it goes on\: a page at /, metrics for Prometheus at /metrics; without ADDRESS for this machine only]:ADDRESS:PORT: '
-  '*--watch[show the maps while the run goes on, at a terminal in place as top(1) does, elsewhere after each interval (1s)]:INTERVAL: '
-  '*-v[show at the end how often each probe fired, and what it missed; with -l\: its arguments]'
-  '*--verbose[show at the end how often each probe fired, and what it missed; with -l\: its arguments]'
-  '*--cost[show at the end what the probes cost; with --cost=INTERVAL (5s) also while they run; with --info\: what reaching a probe costs]'
-  '*--budget[let the probes take at most this share of a CPU (2%) or of all (2%/all)\: the dearest are off for a part of the time]:SHARE: '
-  '*--check-cost[count events for 20 ms first, and end if the probes will take more than a tenth of a CPU, or ask at a terminal; the command of -c has not begun then]'
-  '*--yes[with --check-cost\: go on in any case]'
+  '*--watch[show the maps while they change, again after each interval (1s)]:INTERVAL: '
+  '*--listen[serve a page at / and Prometheus metrics at /metrics; only to this machine by default]:ADDRESS:PORT: '
+  '*-q[do not print the number of attached probes]'
+  '*--quiet[do not print the number of attached probes]'
+  '*-v[show at the end how often each probe fired and what it missed; with `espy list`\: arguments]'
+  '*--verbose[show at the end how often each probe fired and what it missed; with `espy list`\: arguments]'
+  '*--no-warnings[show no warnings about the program, and none of warnf()]'
+  '*--cost[show what the probes cost\: at the end, and each INTERVAL; with `espy features`\: the cost of a probe]'
+  '*--budget[limit the probes to this share of a CPU (2%) or of all (2%/all)\: turn off some of the time]:SHARE: '
+  '*--check-cost[count events for 20 ms first, and stop or ask if the probes would use over 10% of a CPU]'
+  '*--yes[with --check-cost\: continue without asking]'
   '*--strict[fail with a reason if any number shown is not exact]'
-  '*-q[do not say how many probes were attached]'
-  '*--quiet[do not say how many probes were attached]'
-  '*-k[say where in the script a kernel helper failed]'
-  '*--warnings[say where in the script a kernel helper failed]'
-  '*--no-warnings[show no warnings about the program, nor those of warnf()]'
+  '*-k[show where in the script a kernel helper failed]'
+  '*--warnings[show where in the script a kernel helper failed]'
+  '*-i[read events from this recording; for a ring, give its name, or repeat -i]:FILE:_files'
+  '*--input[read events from this recording; for a ring, give its name, or repeat -i]:FILE:_files'
+  '*--record[also write what the script reads of its events to a recording, for `espy -i FILE`]:FILE:_files'
+  '*--rotate[split the recording into FILE.000001, FILE.000002, ... of at most SIZE, such as 100M]:SIZE: '
+  '*--keep[with --rotate or --last\: keep the newest N files, and delete the others]:N: '
+  '*--last[keep the last TIME, such as 10m, in files that each cover a tenth of it]:TIME: '
+  '*--from[with -i\: skip events before this time since the start, such as 10s, 1.5m, 200ms]:TIME: '
+  '*--to[with -i\: skip events after this time]:TIME: '
+  '*-e[run this program (the last -e wins)]:PROGRAM: '
   '*--unsafe[allow system(), signal() and others that change the machine]'
   '*-I[search this directory for included headers]:DIRECTORY:_files -/'
   '*--include[include this header before the first line of the program]:FILE:_files'
-  '*--debuginfo[search these directories for separate debug files (colon-separated)]:DIRECTORIES:_files -/'
-  '*--traceable-functions[read the names of traceable kernel functions from this file, one a line]:FILE:_files'
-  '*--dwarf-pid[read the unwind tables of this process before tracing begins; those of others are read when they appear]:PID:_pids'
-  '*--usdt-file-activation[accepted; semaphores of USDT probes always count for every process of a file]'
-  '*--test[run the program'\''s `test` probes, and show which fail]'
-  '*--bench[run the program'\''s `bench` probes, and show how long they take]'
-  '*--mode[test\: the same as --test; bench\: the same as --bench]:MODE:(test bench)'
   '*--probe-filter[attach only the probes whose names match this regular expression]:REGEX: '
-  '*--no-feature[treat these kernel features as missing (comma-separated; --info lists them)]:NAMES: '
-  '*--info[show what this kernel offers]'
+  '*--test[run the `test` probes, and show which fail]'
+  '*--bench[run the `bench` probes, and show how long they take]'
+  '*--mode[test\: the same as --test; bench\: the same as --bench]:MODE:(test bench)'
+  '*--debuginfo[search these directories for separate debug files (colon-separated)]:DIRECTORIES:_files -/'
+  '*--dwarf-pid[read the unwind tables of this process before tracing starts]:PID:_pids'
+  '*--traceable-functions[read the names of traceable kernel functions from this file, one a line]:FILE:_files'
+  '*--no-feature[treat these kernel features as missing (comma-separated; see `espy features`)]:NAMES: '
+  '*--usdt-file-activation[no effect\: USDT semaphores always count for every process of a file]'
+  '*-b[no effect\: BTF is always used]'
+  '*--btf[no effect\: BTF is always used]'
   '*--dry-run[compile, load and attach, and end; no action runs]'
   '*--dump[show stages of the compilation and end (comma-separated)\: script, tokens, ast, types, ir, opt, bpf, program, events, verifier]:STAGES:(script tokens ast types ir opt bpf program events verifier)'
   '*-d[short for --dump; without stages, ast,ir,bpf]'
   '*--time[show how many milliseconds each stage took, and its budget]'
-  '*--fmt[print the formatted program and end]'
-  '*-b[accepted for old scripts; BTF is always used]'
-  '*--btf[accepted for old scripts; BTF is always used]'
-  '*--examples[print one-liners, those with a word or all, and end]'
-  '*-h[show this page]'
-  '*--help[show this page]'
-  '*-V[show the version]'
-  '*--version[show the version]'
-  '*-s[show only calls within each other in the order of the targets]'
-  '*--stack-order[show only calls within each other in the order of the targets]'
-  '*--graph[show calls as a graph, as C with durations]'
-  '*--depth[show only N levels of calls within calls]:N: '
-  '*--when[show only the first target'\''s calls that fit, and what they call\: '\''return < 0'\'']:EXPR: '
-  '*--slower-than[show only calls that take longer\: 10us, 2ms; with --graph, as --when]:TIME: '
-  '*--before[with --when\: show the thread'\''s last N calls before, too]:N: '
+  '*-l[the same as `espy list`]'
+  '*--list[the same as `espy list`]'
+  '*--examples[the same as `espy examples`]'
+  '*-h[show help, of the command before it]'
+  '*--help[show help, of the command before it]'
+  '*--fmt[the same as `espy format`]'
+  '*--info[the same as `espy features`]'
+  '*-V[the same as `espy version`]'
+  '*--version[the same as `espy version`]'
+  '*-s[show only calls nested in the order of the targets]'
+  '*--stack-order[show only calls nested in the order of the targets]'
+  '*--graph[show calls as an indented graph with durations]'
+  '*--depth[show only N levels of nested calls]:N: '
+  '*--when[show only calls of the first target that meet EXPR, with what they call]:EXPR: '
+  '*--slower-than[show only calls that take longer, such as 10us, 2ms; with --graph\: as --when]:TIME: '
+  '*--before[with --when\: also show the last N calls of the thread before]:N: '
   '*-n[end after N events]:N: '
   '*--events[end after N events]:N: '
   '*--for[record what this script reads of its probes (may be given again)]:SCRIPT: '
@@ -84,28 +85,39 @@ local -a espy_options=(
   '*--parents[record the ids and names of this many parents of each task (1)]:N: '
   '*--kstack[record the kernel stack of each event]'
   '*--ustack[record the user stack of each event]'
-  '*--on[check for this kernel, a file that espy snapshot has written (may be given again)]:KERNEL: '
-  '*--espy[the executable of espy that becomes the tool, if not this one]:FILE:_files'
-  '*--systemd[also write TOOL.service, with which systemd runs the tool]'
+  '*--show[print the script of this tool]:NAME: '
+  '*--on[check for this kernel, a file of `espy snapshot`; may be repeated (the running kernel)]:KERNEL: '
+  '*--espy[the espy binary that becomes the tool (this one)]:FILE:_files'
+  '*--systemd[also write TOOL.service, a systemd unit]'
 )
 # end generated
 
 _espy_patterns() {
   if [[ $PREFIX == *:* ]]; then
-    compadd -- ${(f)"$(_call_program probes espy -l ${(q)PREFIX}\\\* 2>/dev/null)"}
+    compadd -- ${(f)"$(_call_program probes espy list ${(q)PREFIX}\\\* 2>/dev/null)"}
   else
     compadd -S '' -a espy_probes
   fi
 }
 
 _espy_operands() {
-  if (( ${words[(I)(-l|-lv|--list)]} )); then
+  if (( CURRENT == 2 )); then
+    compadd -a espy_commands
+    compadd -a espy_tools
+    _files
+  elif (( ${words[(I)(-l|-lv|--list)]} )) || [[ ${words[2]} == (list|record) ]]; then
     _espy_patterns
-  elif (( ${espy_commands[(Ie)${words[2]}]} && CURRENT > 2 )); then
-    compadd -- ${${(f)"$(_call_program functions espy -l ${(q):-kprobe:$PREFIX}\\\* 2>/dev/null)"}#kprobe:}
+  elif [[ ${words[2]} == help ]]; then
+    compadd -a espy_commands
+    compadd -a espy_tools
+    compadd options target
+  elif [[ ${words[2]} == tools ]]; then
+    compadd -a espy_tools
+  elif [[ ${words[2]} == (trace|info) ]]; then
+    if [[ $PREFIX == *:* ]]; then _espy_patterns; fi
+    compadd -- ${${(f)"$(_call_program functions espy list ${(q):-kprobe:$PREFIX}\\\* 2>/dev/null)"}#kprobe:}
     _files
   else
-    (( CURRENT == 2 )) && compadd -a espy_commands
     _files
   fi
 }

@@ -274,98 +274,98 @@ Status set_last(Options& options, std::string_view text) {
   return {};
 }
 
-constexpr OptionRow kOptionRows[] = {
-    {'e', "", "PROGRAM", "run this program; the last -e counts", set_text<&Options::script, &RunOptions::Script::text>},
+// ---- The rows, by group. The texts are for lines of 80 columns.
+
+constexpr OptionRow kProcessRows[] = {
     {'p', "pid", "PID", "trace only this process, and end when it ends", set_pid},
     {'c', "cmd", "COMMAND", "start this command once all probes are attached, and end when it ends",
      set_text<&Options::tracee, &RunOptions::Tracee::command>},
-    {0, "follow", "",
-     "with -p or -c: trace this process, those it has started and those it starts, and end when all have ended",
+    {0, "follow", "", "with -p or -c: trace the processes that it has started and starts, too, and end with the last",
      set_flag<&Options::config, &Config::tracee, &Config::Tracee::follows>},
-    {0, "follow-new", "", "the same without the processes that it has started already", set_follow_new},
-    {0, "cgroup", "PATH",
-     "trace only the tasks of this control group and of those below it, and end when it is removed", set_cgroup},
-    {0, "container", "ID",
-     "the same for a container of docker, podman or containerd, by the beginning of its id, or for a unit of systemd",
-     set_container},
-    {0, "user", "NAME", "once the probes are attached, run as this user, without capabilities", set_user},
-    {'i', "input", "FILE",
-     "take the events from this recording, which `espy record` has made; of a ring, by its name or by several -i",
-     add_text<&Options::replay, &RunOptions::Replay::files>},
-    {0, "record", "FILE", "also write what the script reads of its events to a recording, for `espy -i FILE`",
-     set_text<&Options::record, &RunOptions::Record::file>},
-    {0, "rotate", "SIZE",
-     "of --record and `espy record`: write FILE.000001, FILE.000002, ...: the next one before a file exceeds this size "
-     "(100M)",
-     set_rotate},
-    {0, "keep", "N", "with --rotate or --last: keep the newest N of these files, delete the others", set_keep},
-    {0, "last", "TIME", "keep what is younger than this (10m): write such files, a tenth of it long, delete older ones",
-     set_last},
-    {0, "from", "TIME", "with -i: leave out what was before this time since the beginning: 10s, 1.5m, 200ms", set_from},
-    {0, "to", "TIME", "with -i: leave out what was after it", set_to},
+    {0, "follow-new", "", "like --follow, without the processes that it has started already", set_follow_new},
+    {0, "cgroup", "PATH", "trace only the tasks in this control group and below, and end when it is removed",
+     set_cgroup},
+    {0, "container", "ID", "like --cgroup, for a container (ID or a prefix of it) or a systemd unit", set_container},
+    {0, "user", "NAME", "run as this user, without capabilities, once the probes are attached", set_user},
+};
+
+constexpr OptionRow kOutputRows[] = {
     {'o', "output", "FILE", "write the output to this file", set_text<&Options::output, &RunOptions::Output::file>},
     {'f', "format", "FORMAT", "", set_format, formats, output::sinks_doc},
     {'B', "buffer", "MODE", "output buffering: line (default), full or none", set_buffering, names_in<kBufferings>},
+    {0, "watch", "INTERVAL", "show the maps while they change, again after each interval (1s)", set_watch},
     {0, "listen", "ADDRESS:PORT",
-     "show the run while it goes on: a page at /, metrics for Prometheus at /metrics; without ADDRESS for this machine "
-     "only",
-     set_listen},
-    {0, "watch", "INTERVAL",
-     "show the maps while the run goes on, at a terminal in place as top(1) does, elsewhere after each interval (1s)",
-     set_watch},
-    {'v', "verbose", "", "show at the end how often each probe fired, and what it missed; with -l: its arguments",
+     "serve a page at / and Prometheus metrics at /metrics; only to this machine by default", set_listen},
+    {'q', "quiet", "", "do not print the number of attached probes",
+     set_flag<&Options::output, &RunOptions::Output::is_quiet>},
+    {'v', "verbose", "", "show at the end how often each probe fired and what it missed; with `espy list`: arguments",
      set_verbose},
+    {0, "no-warnings", "", "show no warnings about the program, and none of warnf()", set_no_warnings},
+};
+
+constexpr OptionRow kCostRows[] = {
     {.long_name = "cost",
      .argument = "INTERVAL",
-     .doc = "show at the end what the probes cost; with --cost=INTERVAL (5s) also while they run; with --info: what "
-            "reaching a probe costs",
+     .doc = "show what the probes cost: at the end, and each INTERVAL; with `espy features`: the cost of a probe",
      .set = set_cost,
      .is_argument_optional = true},
-    {0, "budget", "SHARE",
-     "let the probes take at most this share of a CPU (2%) or of all (2%/all): the dearest are off for a part of the "
-     "time",
+    {0, "budget", "SHARE", "limit the probes to this share of a CPU (2%) or of all (2%/all): turn off some of the time",
      set_budget},
-    {0, "check-cost", "",
-     "count events for 20 ms first, and end if the probes will take more than a tenth of a CPU, or ask at a terminal; "
-     "the command of -c has not begun then",
+    {0, "check-cost", "", "count events for 20 ms first, and stop or ask if the probes would use over 10% of a CPU",
      set_check_cost},
-    {0, "yes", "", "with --check-cost: go on in any case",
+    {0, "yes", "", "with --check-cost: continue without asking",
      set_flag<&Options::config, &Config::counting, &Config::Counting::accepts_cost>},
     {0, "strict", "", "fail with a reason if any number shown is not exact", set_strict},
-    {'q', "quiet", "", "do not say how many probes were attached",
-     set_flag<&Options::output, &RunOptions::Output::is_quiet>},
-    {'k', "warnings", "", "say where in the script a kernel helper failed",
+    {'k', "warnings", "", "show where in the script a kernel helper failed",
      set_flag<&Options::config, &Config::warn_helper_errors>},
-    {0, "no-warnings", "", "show no warnings about the program, nor those of warnf()", set_no_warnings},
+};
+
+constexpr OptionRow kRecordingRows[] = {
+    {'i', "input", "FILE", "read events from this recording; for a ring, give its name, or repeat -i",
+     add_text<&Options::replay, &RunOptions::Replay::files>},
+    {0, "record", "FILE", "also write what the script reads of its events to a recording, for `espy -i FILE`",
+     set_text<&Options::record, &RunOptions::Record::file>},
+    {0, "rotate", "SIZE", "split the recording into FILE.000001, FILE.000002, ... of at most SIZE, such as 100M",
+     set_rotate},
+    {0, "keep", "N", "with --rotate or --last: keep the newest N files, and delete the others", set_keep},
+    {0, "last", "TIME", "keep the last TIME, such as 10m, in files that each cover a tenth of it", set_last},
+    {0, "from", "TIME", "with -i: skip events before this time since the start, such as 10s, 1.5m, 200ms", set_from},
+    {0, "to", "TIME", "with -i: skip events after this time", set_to},
+};
+
+constexpr OptionRow kScriptRows[] = {
+    {'e', "", "PROGRAM", "run this program (the last -e wins)", set_text<&Options::script, &RunOptions::Script::text>},
     {0, "unsafe", "", "allow system(), signal() and others that change the machine",
      set_flag<&Options::config, &Config::allow_unsafe>},
     {'I', "", "DIRECTORY", "search this directory for included headers",
      add_text<&Options::config, &Config::headers, &Config::Headers::directories>},
     {0, "include", "FILE", "include this header before the first line of the program",
      add_text<&Options::config, &Config::headers, &Config::Headers::files>},
-    {0, "debuginfo", "DIRECTORIES", "search these directories for separate debug files (colon-separated)",
-     add_debug_directories},
-    {0, "traceable-functions", "FILE", "read the names of traceable kernel functions from this file, one a line",
-     set_text<&Options::kernel, &RunOptions::Kernel::traceable_functions>},
-    {0, "dwarf-pid", "PID",
-     "read the unwind tables of this process before tracing begins; those of others are read when they appear",
-     add_unwound_pid},
-    {0, "usdt-file-activation", "", "accepted; semaphores of USDT probes always count for every process of a file",
-     accept},
-    {0, "test", "", "run the program's `test` probes, and show which fail",
-     set_flag<&Options::config, &Config::runs_tests>},
-    {0, "bench", "", "run the program's `bench` probes, and show how long they take",
+    {0, "probe-filter", "REGEX", "attach only the probes whose names match this regular expression", set_probe_filter},
+    {0, "test", "", "run the `test` probes, and show which fail", set_flag<&Options::config, &Config::runs_tests>},
+    {0, "bench", "", "run the `bench` probes, and show how long they take",
      set_flag<&Options::config, &Config::runs_benchmarks>},
     {0, "mode", "MODE", "", set_mode, names_in<kModes>, modes_doc},
-    {0, "probe-filter", "REGEX", "attach only the probes whose names match this regular expression", set_probe_filter},
-    {0, "no-feature", "NAMES", "treat these kernel features as missing (comma-separated; --info lists them)",
+};
+
+constexpr OptionRow kSymbolRows[] = {
+    {0, "debuginfo", "DIRECTORIES", "search these directories for separate debug files (colon-separated)",
+     add_debug_directories},
+    {0, "dwarf-pid", "PID", "read the unwind tables of this process before tracing starts", add_unwound_pid},
+    {0, "traceable-functions", "FILE", "read the names of traceable kernel functions from this file, one a line",
+     set_text<&Options::kernel, &RunOptions::Kernel::traceable_functions>},
+    {0, "no-feature", "NAMES", "treat these kernel features as missing (comma-separated; see `espy features`)",
      add_disabled_features},
+    {0, "usdt-file-activation", "", "no effect: USDT semaphores always count for every process of a file", accept},
+    {'b', "btf", "", "no effect: BTF is always used", accept},
+};
+
+constexpr OptionRow kDeveloperRows[] = {
     {0, "dry-run", "", "compile, load and attach, and end; no action runs", set_flag<&Options::is_dry_run>},
     {0, "dump", "STAGES", "", add_dump, stages, dump_doc},
     {'d', "", "", "short for --dump; without stages, ast,ir,bpf", add_short_dump, nullptr, nullptr, is_stage_list},
     {0, "time", "", "show how many milliseconds each stage took, and its budget",
      set_flag<&Options::stages, &RunOptions::Stages::are_timed>},
-    {'b', "btf", "", "accepted for old scripts; BTF is always used", accept},
 };
 
 }  // namespace
@@ -382,23 +382,26 @@ Result<uint64_t> parse_time(std::string_view option, std::string_view what, std:
   return static_cast<uint64_t>(number * *unit);
 }
 
-std::span<const OptionRow> option_rows() { return kOptionRows; }
+std::span<const OptionGroup> option_groups() {
+  static constexpr OptionGroup kGroups[] = {
+      {"processes", "Which processes", kProcessRows},
+      {"output", "Output", kOutputRows},
+      {"cost", "Cost and exactness", kCostRows},
+      {"recordings", "Recordings", kRecordingRows},
+      {"scripts", "Scripts", kScriptRows},
+      {"symbols", "Symbols and kernel features", kSymbolRows},
+      {"development", "Compilation", kDeveloperRows},
+  };
+  return kGroups;
+}
 
-// ---- What lists of options show
-
-std::vector<OptionRow> listed_options() {
-  std::vector<OptionRow> out(std::begin(kOptionRows), std::end(kOptionRows));
-  for (const Command* command : commands()) {
-    if (!command->has_option()) continue;
-    const auto is_before = [&](const OptionRow& row) {
-      const std::string_view name = command->option_follows;
-      return !name.empty() && (row.long_name == name || name == std::string_view(&row.short_name, 1));
-    };
-    const auto before = std::ranges::find_if(out, is_before);
-    out.insert(before == out.end() ? before : before + 1, command->option);
-  }
-  std::erase_if(out, [](const OptionRow& row) { return !row.is_listed(); });
-  return out;
+std::span<const OptionRow> option_rows() {
+  static const std::vector<OptionRow> kAll = [] {
+    std::vector<OptionRow> out;
+    for (const OptionGroup& group : option_groups()) out.insert(out.end(), group.rows.begin(), group.rows.end());
+    return out;
+  }();
+  return kAll;
 }
 
 std::string option_names(const OptionRow& row) {
@@ -414,304 +417,10 @@ std::string option_names(const OptionRow& row) {
 
 std::string option_doc(const OptionRow& row) { return row.make_doc != nullptr ? row.make_doc() : std::string(row.doc); }
 
-// ---- From argv to Options.
-
-namespace {
-
-// A row that can be typed, and the command that it chooses; null: none.
-struct Typed {
-  const OptionRow* row = nullptr;
-  const Command* chosen = nullptr;
-};
-
-// Options come first, then the script or its file, then what belongs to the script.
-class Parser {
- public:
-  explicit Parser(std::span<char* const> arguments) : arguments_(arguments) { choose_command(); }
-  Parser(std::shared_ptr<const tool::Tool> tool, std::span<char* const> arguments) : arguments_(arguments) {
-    options_.command = commands().front();
-    for (const OptionRow& row : tool_option_rows()) rows_.push_back({&row});
-    for (const Command* command : tool_commands()) rows_.push_back({&command->option, command});
-    options_.script.tool = std::move(tool);
-  }
-
-  Result<Options> parse() {
-    if (options_.script.tool) TRY_STATUS(take_built_in());
-    while (next_ < arguments_.size()) {
-      const std::string_view word = arguments_[next_++];
-      if (word == "--") {
-        TRY_STATUS(take_named());
-      } else if (word.starts_with("--")) {
-        TRY_STATUS(take_long(word));
-      } else if (word.size() > 1 && word[0] == '-' && !is_script_argument()) {
-        TRY_STATUS(take_short(word));
-      } else {
-        take_word(word);
-      }
-    }
-    return std::move(options_);
-  }
-
- private:
-  // The first word may be a command; a script of that name is `./trace`.
-  void choose_command() {
-    options_.command = commands().front();
-    for (const OptionRow& row : option_rows()) rows_.push_back({&row});
-    for (const Command* command : commands())
-      if (command->has_option()) rows_.push_back({&command->option, command});
-    if (arguments_.empty()) return;
-    for (const Command* command : commands()) {
-      if (command->word.empty() || command->word != arguments_[0]) continue;
-      options_.command = by_word_ = command;
-      if (command->make_options != nullptr) options_.own = command->make_options();
-      std::vector<Typed> own;
-      for (const OptionRow& row : command->options) own.push_back({&row});
-      rows_.insert(rows_.begin(), own.begin(), own.end());
-      next_ = 1;
-    }
-  }
-
-  Typed find_short(char name) const {
-    for (const Typed& typed : rows_)
-      if (typed.row->short_name == name) return typed;
-    return {};
-  }
-
-  Typed find_long(std::string_view name) const {
-    for (const Typed& typed : rows_)
-      if (!typed.row->long_name.empty() && typed.row->long_name == name) return typed;
-    return {};
-  }
-
-  tl::unexpected<Error> unknown_option(std::string_view typed) const {
-    std::vector<std::string_view> names;
-    for (const Typed& known : rows_)
-      if (!known.row->long_name.empty()) names.push_back(known.row->long_name);
-    if (options_.script.tool)
-      for (const check::ScriptOption& own : options_.script.tool->options) names.push_back(own.name);
-    const std::string near = typed.starts_with("--") ? nearest(typed.substr(2), names) : "";
-    return fail(fmt::format("there is no option `{}`", typed), 0,
-                near.empty() ? (options_.script.tool ? "--help lists them" : "espy --help lists them")
-                             : fmt::format("did you mean `--{}`?", near));
-  }
-
-  bool has_script() const { return options_.script.tool || options_.script.text || options_.script.file; }
-  // "-1" behind a script is an argument of the script.
-  bool is_script_argument() const {
-    return has_script() && arguments_[next_ - 1][1] >= '0' && arguments_[next_ - 1][1] <= '9';
-  }
-
-  void take_word(std::string_view word, bool is_behind_dashes = false) {
-    if (is_behind_dashes && options_.command->takes_script_arguments) {
-      options_.config.arguments.positional.emplace_back(word);
-      return;
-    }
-    const bool is_pattern = options_.command->operands == Operands::kPattern;
-    if (by_word_ != nullptr) {
-      options_.names.emplace_back(word);
-    } else if (is_pattern && options_.argument.empty() && !has_script()) {
-      options_.argument = word;
-    } else if (!has_script()) {
-      options_.script.file = word;
-    } else {
-      options_.config.arguments.positional.emplace_back(word);
-    }
-  }
-
-  Result<std::string_view> argument_of(std::string_view option) {
-    if (next_ == arguments_.size()) return fail(fmt::format("{} needs an argument", option));
-    return std::string_view(arguments_[next_++]);
-  }
-
-  Status apply(const Typed& typed, std::string_view argument) {
-    if (typed.chosen != nullptr) options_.command = typed.chosen;
-    options_.typed.emplace_back(typed.row, argument);
-    return typed.row->set != nullptr ? typed.row->set(options_, argument) : Status();
-  }
-
-  Status take_long(std::string_view word) {
-    const size_t equals = word.find('=');
-    const std::string_view name = word.substr(2, equals == std::string_view::npos ? equals : equals - 2);
-    const Typed typed = find_long(name);
-    if (options_.script.tool) {
-      const auto& own = options_.script.tool->options;
-      const auto option = std::ranges::find(own, name, &check::ScriptOption::name);
-      if (option != own.end()) return take_script_option(*option, word);
-      // The script is checked for the kernel that runs, and finds its options then.
-      if (typed.row == nullptr && !options_.script.tool->knows_all_options) return take_named(word);
-    }
-    if (typed.row == nullptr) return unknown_option(word.substr(0, equals));
-    if (typed.row->argument.empty()) {
-      if (equals != std::string_view::npos) return fail(fmt::format("--{} takes no argument", typed.row->long_name));
-      return apply(typed, {});
-    }
-    if (equals != std::string_view::npos) return apply(typed, word.substr(equals + 1));
-    if (typed.row->is_argument_optional) return apply(typed, {});
-    return apply(typed, TRY(argument_of(word)));
-  }
-
-  Status take_short(std::string_view word) {
-    for (size_t i = 1; i < word.size(); ++i) {
-      const Typed typed = find_short(word[i]);
-      if (typed.row == nullptr) return unknown_option(fmt::format("-{}", word[i]));
-      const bool may_take_next = typed.row->accepts != nullptr && word.size() == 2 && next_ < arguments_.size();
-      if (may_take_next && typed.row->accepts(arguments_[next_])) return apply(typed, arguments_[next_++]);
-      if (typed.row->argument.empty()) {
-        TRY_STATUS(apply(typed, {}));
-        continue;
-      }
-      const std::string_view rest = word.substr(i + 1);
-      if (!rest.empty()) return apply(typed, rest);
-      return apply(typed, TRY(argument_of(word)));
-    }
-    return {};
-  }
-
-  // The options of espy that the tool was built with: --name, --name=argument.
-  Status take_built_in() {
-    for (const std::string_view word : options_.script.tool->arguments) {
-      const auto parts = split(word, '=');
-      const Typed typed = parts[0].starts_with("--") ? find_long(parts[0].substr(2)) : Typed();
-      if (typed.row == nullptr) return unknown_option(word);
-      TRY_STATUS(apply(typed, parts.size() > 1 ? word.substr(parts[0].size() + 1) : std::string_view()));
-    }
-    return {};
-  }
-
-  // --name=VALUE, --name VALUE; of a switch --name alone, or --name=false.
-  Status take_script_option(const check::ScriptOption& option, std::string_view word) {
-    if (word.find('=') != std::string_view::npos || option.is_switch()) return take_named(word);
-    options_.config.arguments.named.emplace_back(option.name, TRY(argument_of(word)));
-    return {};
-  }
-
-  // --name, or --name=value.
-  Status take_named(std::string_view word) {
-    const size_t equals = word.find('=');
-    const std::string name(word.substr(2, equals == std::string_view::npos ? equals : equals - 2));
-    options_.config.arguments.named.emplace_back(name,
-                                                 equals == std::string_view::npos ? "true" : word.substr(equals + 1));
-    return {};
-  }
-
-  // Behind `--`: options of the script, and plain words as positional arguments.
-  Status take_named() {
-    while (next_ < arguments_.size()) {
-      const std::string_view word = arguments_[next_++];
-      if (word.starts_with("--")) {
-        TRY_STATUS(take_named(word));
-      } else {
-        take_word(word, true);
-      }
-    }
-    return {};
-  }
-
-  std::span<char* const> arguments_;
-  size_t next_ = 0;
-  const Command* by_word_ = nullptr;
-  std::vector<Typed> rows_;
-  Options options_;
-};
-
-bool is_one_file(const std::string& one, const std::string& other) {
-  const auto first = identity_of(one), second = identity_of(other);
-  if (first && second) return first->device == second->device && first->inode == second->inode;
-  if (first || second) return false;
-  std::error_code failed;
-  const auto path = std::filesystem::weakly_canonical(one, failed);
-  return !failed && path == std::filesystem::weakly_canonical(other, failed);
-}
-
-}  // namespace
-
-Status check_script_is_kept(std::string_view option, const std::string& file, const std::string& script) {
-  if (script == "-" || !is_one_file(file, script)) return {};
-  return fail(fmt::format("{} {} would overwrite the script", option, file), 0,
-              fmt::format("name another file with {}", option));
-}
-
-namespace {
-
-// `name`: a file, or the name of a ring of files.
-bool is_of_recording(const std::string& file, const std::string& name) {
-  if (is_one_file(file, name)) return true;
-  return std::ranges::any_of(recording::find_ring_files(name),
-                             [&](const recording::RingFile& each) { return is_one_file(file, each.path); });
-}
-
-// -o empties its file before anything is read.
-Status check_output(const Options& options) {
-  if (!options.output.file) return {};
-  const std::string& file = *options.output.file;
-  if (std::ranges::any_of(options.replay.files, [&](const std::string& name) { return is_of_recording(file, name); }))
-    return fail(fmt::format("-o {} would overwrite the recording that -i reads", file), 0, "name another file with -o");
-  if (options.record.file && is_of_recording(file, *options.record.file))
-    return fail(fmt::format("-o {} would overwrite the recording that --record writes", file), 0,
-                "name another file with -o");
-  return options.script.file ? check_script_is_kept("-o", file, *options.script.file) : Status();
-}
-
-Status check_recordings(const Options& options) {
-  const bool has_part = options.replay.from_ns > 0 || options.replay.to_ns < UINT64_MAX;
-  if (has_part && options.replay.files.empty() && !options.record.file)
-    return fail("--from and --to choose a part of a recording, and there is none", 0, "-i FILE");
-  if (options.cost.needs_hook_costs() && !options.replay.files.empty())
-    return fail("-i runs nothing in the kernel: --cost, --budget and --check-cost have no meaning there");
-  if (options.record.file && options.script.file)
-    TRY_STATUS(check_script_is_kept("--record", *options.record.file, *options.script.file));
-  return check_output(options);
-}
-
-Status check_combination(const Options& options) {
-  if (options.config.tracee.pid && options.tracee.command) return fail("-p and -c cannot be used together");
-  if (options.config.tracee.follows && !options.config.tracee.pid && !options.tracee.command)
-    return fail("--follow needs a process to follow", 0, "-p PID, or -c COMMAND");
-  if (options.output.watch_interval_ns > 0 && options.output.format != "text")
-    return fail(fmt::format("--watch shows text: not with -f {}", options.output.format), 0,
-                "--listen serves a page and metrics while a run goes on");
-  if (!options.tracee.cgroup.empty() && !options.tracee.container.empty())
-    return fail("--cgroup and --container cannot be used together");
-  const bool has_group = !options.tracee.cgroup.empty() || !options.tracee.container.empty();
-  if (has_group && options.tracee.command)
-    return fail("-c cannot be used with --cgroup or --container", 0,
-                "the command would run in the group of espy: start it in the other one yourself");
-  if (!options.user.empty() && (options.config.runs_tests || options.config.runs_benchmarks))
-    return fail("--user cannot be used with --test or --bench");
-  TRY_STATUS(check_recordings(options));
-  const Operands operands = options.command->operands;
-  const bool replaces_names = options.own && options.own->replaces_names();
-  if (operands == Operands::kNames && options.names.empty() && !replaces_names)
-    return fail("there is nothing to look at", 0,
-                options.command->usage.empty() ? "" : fmt::format("espy {}", options.command->usage.front()));
-  if (operands == Operands::kScript && !options.script.tool && !options.script.text && !options.script.file)
-    return fail("there is no program to run", 0, "espy -e 'begin { printf(\"hello\\n\"); }', or espy FILE");
-  return {};
-}
-
-}  // namespace
-
 Result<uint64_t> parse_count(std::string_view option, std::string_view text) {
   const auto count = parse_int(text);
   if (!count || *count <= 0) return fail(fmt::format("{} takes a number from 1 on, not `{}`", option, text));
   return static_cast<uint64_t>(*count);
-}
-
-Result<Options> parse_options(std::span<char* const> arguments) {
-  Options options = TRY(Parser(arguments).parse());
-  // The words before -e are positional arguments as well.
-  if (options.script.text && options.script.file) {
-    options.config.arguments.positional.insert(options.config.arguments.positional.begin(),
-                                               *std::exchange(options.script.file, {}));
-  }
-  TRY_STATUS(check_combination(options));
-  return options;
-}
-
-Result<Options> parse_tool_options(std::shared_ptr<const tool::Tool> tool, std::span<char* const> arguments) {
-  Options options = TRY(Parser(std::move(tool), arguments).parse());
-  TRY_STATUS(check_combination(options));
-  return options;
 }
 
 }  // namespace espy::cli

@@ -31,7 +31,7 @@ struct Options : run::RunOptions {
   const Command* command = nullptr;
   std::shared_ptr<CommandOptions> own;  // of a command that is chosen by a word; null if it has no options
   std::vector<std::pair<const OptionRow*, std::string>> typed;  // the options of the command line, with their arguments
-  std::string argument;                                         // PATTERN of -l, PART of --reference
+  std::string argument;                                         // PATTERN of `espy list`, PART of --reference
   std::vector<std::string> names;                               // of commands with names as operands
 };
 
@@ -74,7 +74,14 @@ Result<uint64_t> parse_count(std::string_view option, std::string_view text);
 // Returns nanoseconds: of "1.5", "10s", "200ms", "2m", "1h". `what` continues the error about the option.
 Result<uint64_t> parse_time(std::string_view option, std::string_view what, std::string_view text);
 
-// The rows that belong to no command.
+// Rows about one subject. `espy help options WORD` shows them.
+struct OptionGroup {
+  std::string_view word, title;
+  std::span<const OptionRow> rows;
+};
+
+// The rows that belong to no command, by group, and all of them.
+std::span<const OptionGroup> option_groups();
 std::span<const OptionRow> option_rows();
 
 // `arguments` is argv without its first element. What follows the script's name belongs to the script.
@@ -90,5 +97,7 @@ std::string option_names(const OptionRow& row);
 std::string option_doc(const OptionRow& row);
 // The line of an option in --help.
 std::string option_line(const OptionRow& row);
+// The same for short pages: of an option with choices, only what they are.
+std::string short_option_line(const OptionRow& row);
 
 }  // namespace espy::cli

@@ -7,7 +7,9 @@
 
 #include "base/strings.h"
 #include "check/check.h"
+#include "cli/bundled_files.h"
 #include "cli/command.h"
+#include "cli/tool_options.h"
 #include "kernel/features.h"
 
 namespace espy::cli {
@@ -69,11 +71,21 @@ std::string option_table(std::span<const OptionRow> rows) {
   return out + "\n";
 }
 
+std::string commands_chapter() {
+  std::string out = "## Commands\n\n| command | |\n|---|---|\n";
+  for (const Command* command : commands())
+    if (!command->summary.empty()) out += fmt::format("| `espy {}` | {} |\n", command->word, command->summary);
+  return out + "\n";
+}
+
 std::string options_chapter() {
-  std::string out = "## Options\n\n" + option_table(listed_options());
+  std::string out = "## Options\n\n";
+  for (const OptionGroup& group : option_groups())
+    out += fmt::format("### {}\n\n{}", group.title, option_table(group.rows));
+  out += "### Older spellings of commands\n\n" + option_table(old_spellings());
   for (const Command* command : commands())
     if (!command->options.empty())
-      out += fmt::format("Only with `espy {}`:\n\n{}", command->word, option_table(command->options));
+      out += fmt::format("### espy {}\n\n{}", command->word, option_table(command->options));
   return out;
 }
 
@@ -110,7 +122,8 @@ std::string features_chapter() {
 
 // The options of single commands are the last. A name that several of them have is there once.
 std::vector<OptionRow> all_option_rows() {
-  std::vector<OptionRow> rows = listed_options();
+  std::vector<OptionRow> rows(option_rows().begin(), option_rows().end());
+  for (const OptionRow& row : old_spellings()) rows.push_back(row);
   const auto is_known = [&](const OptionRow& row) {
     return !row.long_name.empty() && std::ranges::find(rows, row.long_name, &OptionRow::long_name) != rows.end();
   };
@@ -144,12 +157,15 @@ std::string reference_markdown(const spec::Registry& registry) {
   std::string out(kHead);
   out += "## Probe types\n\nNames and short names are the same in capitals.\n\n";
   for (const spec::Provider* provider : registry.providers()) out += probe_section(*provider);
-  return out + builtins_chapter(registry) + options_chapter() + config_chapter() + features_chapter();
+  return out + builtins_chapter(registry) + commands_chapter() + options_chapter() + config_chapter() +
+         features_chapter();
 }
 
-std::string options_mdoc() {
+namespace {
+
+std::string mdoc_list(std::span<const OptionRow> rows) {
   std::string out = ".Bl -tag -width Ds\n";
-  for (const OptionRow& row : all_option_rows()) {
+  for (const OptionRow& row : rows) {
     out += ".It";
     if (row.short_name != 0) out += fmt::format(" Fl {}", row.short_name);
     if (row.short_name != 0 && !row.long_name.empty()) out += " ,";
@@ -159,6 +175,20 @@ std::string options_mdoc() {
     out += fmt::format("\n{}\n", escape_mdoc(option_doc(row)));
   }
   return out + ".El\n";
+}
+
+}  // namespace
+
+std::string options_mdoc() {
+  std::string out = ".Sh COMMANDS\n.Bl -tag -width snapshot\n";
+  for (const Command* command : commands())
+    if (!command->summary.empty()) out += fmt::format(".It Cm {}\n{}\n", command->word, escape_mdoc(command->summary));
+  out += ".El\n.Sh OPTIONS\n";
+  for (const OptionGroup& group : option_groups()) out += fmt::format(".Ss {}\n{}", group.title, mdoc_list(group.rows));
+  out += fmt::format(".Ss Older spellings of commands\n{}", mdoc_list(old_spellings()));
+  for (const Command* command : commands())
+    if (!command->options.empty()) out += fmt::format(".Ss espy {}\n{}", command->word, mdoc_list(command->options));
+  return out;
 }
 
 namespace {
@@ -184,18 +214,44 @@ std::string probe_words(const spec::Registry& registry) {
   return out;
 }
 
+std::string tool_words() {
+  std::string out;
+  for (const BundledTool& tool : bundled_tools()) out += fmt::format("{}{}", out.empty() ? "" : " ", tool.name);
+  return out;
+}
+
+std::string words_of(std::span<const OptionRow> rows) {
+  std::string out;
+  for (const OptionRow& row : rows) out += fmt::format("{}{}", out.empty() ? "" : " ", fmt::join(spellings(row), " "));
+  return out;
+}
+
+// The options of a command: its own, and the general ones that its page shows.
+std::string words_of(const Command& command) {
+  std::vector<OptionRow> rows(command.options.begin(), command.options.end());
+  for (const OptionRow& row : option_rows())
+    if (is_common(command, row)) rows.push_back(row);
+  return words_of(rows);
+}
+
 std::string bash_words(const spec::Registry& registry) {
-  std::string options, arguments;
-  for (const OptionRow& row : all_option_rows()) {
-    options += fmt::format("{}{}", options.empty() ? "" : " ", fmt::join(spellings(row), " "));
+  std::string of_commands, arguments;
+  for (const Command* command : commands())
+    if (!command->summary.empty())
+      of_commands += fmt::format("    {}) echo '{} --help' ;;\n", command->word, words_of(*command));
+  for (const OptionRow& row : all_option_rows())
     if (takes_next_word(row))
       arguments += fmt::format("    {}) echo '{}' ;;\n", fmt::join(spellings(row), " | "), argument_of(row));
-  }
+  std::vector<OptionRow> general(option_rows().begin(), option_rows().end());
+  for (const OptionRow& row : old_spellings()) general.push_back(row);
   return fmt::format(
-      "_espy_commands='{}'\n_espy_options='{}'\n_espy_probes='{}'\n"
+      "_espy_commands='{}'\n_espy_tools='{}'\n_espy_options='{}'\n_espy_tool_options='{} --help'\n_espy_probes='{}'\n"
+      "# The options of a command.\n"
+      "_espy_options_of() {{\n  case $1 in\n{}  esac\n}}\n"
       "# The choices of an option's argument, or what it is, in capitals; nothing if the option takes none.\n"
       "_espy_argument() {{\n  case $1 in\n{}  esac\n}}\n",
-      command_words(), options, probe_words(registry), arguments);
+      command_words(), tool_words(), words_of(general), words_of(tool_option_rows()), probe_words(registry),
+      of_commands, arguments);
 }
 
 // Puts `before` in front of each of the `special` characters.
@@ -243,8 +299,10 @@ std::string zsh_option(const OptionRow& row) {
 std::string zsh_words(const spec::Registry& registry) {
   std::string options;
   for (const OptionRow& row : all_option_rows()) options += zsh_option(row);
-  return fmt::format("local -a espy_commands=({})\nlocal -a espy_probes=({})\nlocal -a espy_options=(\n{})\n",
-                     command_words(), probe_words(registry), options);
+  return fmt::format(
+      "local -a espy_commands=({})\nlocal -a espy_tools=({})\nlocal -a espy_probes=({})\nlocal -a "
+      "espy_options=(\n{})\n",
+      command_words(), tool_words(), probe_words(registry), options);
 }
 
 std::string fish_option(const OptionRow& row) {
@@ -259,8 +317,8 @@ std::string fish_option(const OptionRow& row) {
 }
 
 std::string fish_words(const spec::Registry& registry) {
-  std::string out =
-      fmt::format("set -g __espy_commands {}\nset -g __espy_probes {}\n", command_words(), probe_words(registry));
+  std::string out = fmt::format("set -g __espy_commands {}\nset -g __espy_tools {}\nset -g __espy_probes {}\n",
+                                command_words(), tool_words(), probe_words(registry));
   for (const OptionRow& row : all_option_rows()) out += fish_option(row);
   return out;
 }

@@ -17,6 +17,9 @@ std::vector<OptionRow> const& tool_option_rows();
 // --help and --version of tools.
 std::span<const Command* const> tool_commands();
 
+// The page of --help of a tool.
+std::string tool_page(const tool::Tool& tool);
+
 // Returns the arguments for a tool that is built with these options: those that hold for each of its runs. Fails if
 // there is one that has no meaning for a tool, or only when it is started. `own`: the rows of the command that builds.
 Result<std::vector<std::string>> built_in_arguments(const Options& options, std::span<const OptionRow> own);

@@ -196,7 +196,9 @@ std::unique_ptr<Sink> make_flame_sink(Writer& out, TextStyle style, Quiet quiet)
 
 }  // namespace
 
-extern constexpr SinkRow kFlameSink = {
-    .name = "flame", .doc = "maps keyed by stacks, as a flame graph (SVG)", .create = make_flame_sink};
+extern constexpr SinkRow kFlameSink = {.name = "flame",
+                                       .doc = "maps keyed by stacks, as a flame graph (SVG)",
+                                       .shows_stacks = true,
+                                       .create = make_flame_sink};
 
 }  // namespace espy::output

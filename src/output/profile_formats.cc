@@ -316,8 +316,10 @@ std::unique_ptr<Sink> make_folded_sink(Writer& out, TextStyle style, Quiet quiet
 
 }  // namespace
 
-extern constexpr SinkRow kFoldedSink = {
-    .name = "folded", .doc = "maps keyed by stacks, a line for each stack", .create = make_folded_sink};
+extern constexpr SinkRow kFoldedSink = {.name = "folded",
+                                        .doc = "maps keyed by stacks, a line for each stack",
+                                        .shows_stacks = true,
+                                        .create = make_folded_sink};
 
 // ---- Profiles for speedscope (www.speedscope.app): one JSON object with a "sampled" profile for each map that has
 // stacks in its keys, as last printed, and a table of frames that they share.
@@ -422,8 +424,10 @@ std::unique_ptr<Sink> make_speedscope_sink(Writer& out, TextStyle style, Quiet q
 
 }  // namespace
 
-extern constexpr SinkRow kSpeedscopeSink = {
-    .name = "speedscope", .doc = "maps keyed by stacks, for www.speedscope.app", .create = make_speedscope_sink};
+extern constexpr SinkRow kSpeedscopeSink = {.name = "speedscope",
+                                            .doc = "maps keyed by stacks, for www.speedscope.app",
+                                            .shows_stacks = true,
+                                            .create = make_speedscope_sink};
 
 // ---- Profiles for `go tool pprof` and others that read its format: profile.proto, compressed by gzip.
 //
@@ -641,6 +645,7 @@ extern constexpr SinkRow kPprofSink = {.name = "pprof",
                                        .doc = "maps keyed by stacks, as a profile for go tool pprof",
                                        .is_binary = true,
                                        .needs_files = true,
+                                       .shows_stacks = true,
                                        .create = make_pprof_sink};
 
 }  // namespace espy::output

@@ -132,11 +132,12 @@ enum class Quiet : uint8_t { kNo, kYes };
 
 // An output format. Each is defined in a file of its own, output/NAME.cc, and listed in sink.cc.
 struct SinkRow {
-  std::string_view name;     // of -f: "text"
-  std::string_view doc;      // for --help and the manual: a few words
-  bool is_binary = false;    // not for terminals
-  bool needs_files = false;  // frames of user code come with Frame::code
-  bool has_text = false;     // shows what printf() prints as it is
+  std::string_view name;      // of -f: "text"
+  std::string_view doc;       // for --help and the manual: a few words
+  bool is_binary = false;     // not for terminals
+  bool needs_files = false;   // frames of user code come with Frame::code
+  bool has_text = false;      // shows what printf() prints as it is
+  bool shows_stacks = false;  // only maps with a stack in the key
   // `out` must outlive the sink.
   std::unique_ptr<Sink> (*create)(Writer& out, TextStyle style, Quiet quiet);
   // Files whose names end so are written by another sink.

@@ -24,6 +24,7 @@ struct RunOptions {
     std::shared_ptr<const tool::Tool> tool;  // whose script is run
     std::optional<std::string> text;         // -e
     std::optional<std::string> file;         // FILE, or "-"
+    std::vector<std::string> words;          // behind `--`, as typed; Config::arguments has them as well
   };
   // -i: events come from a recording.
   struct Replay {

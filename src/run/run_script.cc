@@ -35,6 +35,7 @@
 #include "syntax/format_script.h"
 #include "syntax/lexer.h"
 #include "syntax/parser.h"
+#include "tool/tool_head.h"
 
 namespace espy::run {
 
@@ -299,6 +300,89 @@ void warn_if_failed(const Status& done) {
   if (!done) std::fputs(printable(fmt::format("WARNING: {}\n", done.error().message)).c_str(), stderr);
 }
 
+// Gives the script of a file its words of the command line: `--name VALUE` is one option if the script asks for it with
+// getopt(). What is wrong is reported here, once, rather than at each place that uses it.
+Status take_script_words(const RunOptions& options, const std::string& text, spec::Config& config) {
+  const auto head = tool::tool_head(text);
+  if (options.script.words.empty()) return head ? tool::check_parameters(*head, config.arguments.positional) : Status();
+  const std::vector<check::ScriptOption> known = tool::script_options(text);
+  config.arguments.named.clear();
+  std::vector<std::string> plain;
+  for (size_t i = 0; i < options.script.words.size(); ++i) {
+    const std::string& word = options.script.words[i];
+    if (!word.starts_with("--")) {
+      plain.push_back(word);
+      continue;
+    }
+    const size_t equals = std::min(word.find('='), word.size());
+    const std::string name = word.substr(2, equals - 2);
+    std::string value = equals < word.size() ? word.substr(equals + 1) : "true";
+    const auto option = std::ranges::find(known, name, &check::ScriptOption::name);
+    if (option != known.end()) {
+      if (equals == word.size() && !option->is_switch()) {
+        if (i + 1 == options.script.words.size()) return fail(fmt::format("--{} needs an argument", name));
+        value = options.script.words[++i];
+      }
+      TRY_STATUS(tool::check_value(*option, value));
+    }
+    config.arguments.named.emplace_back(name, value);
+  }
+  const auto is_plain = [](const std::string& word) { return !word.starts_with("--"); };
+  config.arguments.positional.resize(config.arguments.positional.size() -
+                                     static_cast<size_t>(std::ranges::count_if(options.script.words, is_plain)));
+  std::ranges::move(plain, std::back_inserter(config.arguments.positional));
+  return head ? tool::check_parameters(*head, config.arguments.positional) : Status();
+}
+
+Status why_not_here(const tool::Tool& tool, const source::Diagnostics& diagnostics) {
+  const auto is_error = [](const source::Diagnostic& each) { return each.severity == source::Severity::kError; };
+  const auto first = std::ranges::find_if(diagnostics.all(), is_error);
+  const auto count = std::ranges::count_if(diagnostics.all(), is_error);
+  return fail(fmt::format("{} cannot run on this kernel: {}{}", tool.name, first->message,
+                          count > 1 ? fmt::format(" ({} more such errors)", count - 1) : ""),
+              0, first->hint);
+}
+
+// Without the events that it is about, a tool would print its header and nothing else, for ever. `missing_probes` lets
+// a script run without some of its probes.
+Status refuse_tool_without_events(const tool::Tool& tool, const check::Checked& checked) {
+  const auto is_event = [](const check::Unit& unit) {
+    return unit.action != nullptr && unit.context.is_limited_to_pid;
+  };
+  if (std::ranges::any_of(checked.units, is_event)) return {};
+  const auto is_missing = [&](const syntax::Action& action) {
+    return std::ranges::find(checked.units, &action, &check::Unit::action) == checked.units.end();
+  };
+  const auto missing = std::ranges::find_if(checked.ast.actions, is_missing);
+  if (missing == checked.ast.actions.end()) return {};
+  std::string probe = missing->attach_points.front().provider.text;
+  for (const syntax::AttachPart& part : missing->attach_points.front().parts) probe += ":" + part.text;
+  return fail(fmt::format("{} cannot run on this kernel: it has no {}", tool.name, probe));
+}
+
+// Fails in one line if a tool of espy cannot run here: its script is not the user's.
+Status check_bundled(const tool::Tool& tool, const check::Checked& checked, const source::Diagnostics& diagnostics) {
+  return diagnostics.has_errors() ? why_not_here(tool, diagnostics) : refuse_tool_without_events(tool, checked);
+}
+
+bool has_stack(const types::Types& types, types::TypeId id) {
+  const types::Type& type = types[id];
+  if (type.kind == types::Kind::kKernelStack || type.kind == types::Kind::kUserStack) return true;
+  return is_struct_like(type) &&
+         std::ranges::any_of(type.members, [&](const types::Member& each) { return has_stack(types, each.type); });
+}
+
+// Formats of stacks show nothing of a script without stacks.
+Status refuse_format_without_stacks(const RunOptions& options, const check::Checked& checked,
+                                    const types::Types& types) {
+  if (!output::find_sink(options.output.format)->shows_stacks) return {};
+  const auto is_shown = [&](const check::CheckedMap& map) { return map.key.valid() && has_stack(types, map.key); };
+  if (std::ranges::any_of(checked.maps, is_shown)) return {};
+  return fail(fmt::format("{} has no stacks, and -f {} shows maps with a stack in the key", options.script.tool->name,
+                          options.output.format),
+              0, "-f json has all that it shows");
+}
+
 // A script that was checked when its tool was built.
 int refuse_tool(const RunOptions& options, const source::Diagnostics& diagnostics) {
   utsname kernel = {};
@@ -320,6 +404,11 @@ Status refuse_unknown_options(const tool::Tool& tool, const check::Checked& chec
     if (!has(checked.options, name) && !has(tool.options, name))
       return fail(fmt::format("there is no option `--{}`", name), 0, "--help lists them");
   return {};
+}
+
+Status check_tool(const RunOptions& options, const check::Checked& checked, const types::Types& types) {
+  TRY_STATUS(refuse_unknown_options(*options.script.tool, checked));
+  return refuse_format_without_stacks(options, checked, types);
 }
 
 // An iterator sees all objects of the machine, in espy's own process.
@@ -367,6 +456,8 @@ Result<int> compile_and_run(const RunOptions& options, Environment* e, const Pre
   StageClock clock(options.stages.are_timed, options.stages.started_at);
   clock.lap("start");
   const source::SourceId script = built == nullptr ? TRY(read_script(options, e->sources)) : source::SourceId();
+  if (built == nullptr && !options.script.tool)
+    TRY_STATUS(take_script_words(options, e->sources[script].text, e->config));
   const std::optional<runtime::Identity> user =
       options.user.empty() ? std::nullopt : std::optional(TRY(runtime::find_identity(options.user)));
   auto child = TRY(start_child(options, user ? &*user : nullptr, e->config));
@@ -390,9 +481,11 @@ Result<int> compile_and_run(const RunOptions& options, Environment* e, const Pre
 
   const check::Checked checked = check::check(std::move(ast), request);
   clock.lap("check");
+  if (options.script.tool && options.script.tool->is_bundled)
+    TRY_STATUS(check_bundled(*options.script.tool, checked, e->diagnostics));
   if (report(e->diagnostics, e->sources, options)) return refuse_tool(options, e->diagnostics);
   if (options.is_strict) TRY_STATUS(refuse_partly_probed(e->diagnostics));
-  if (options.script.tool) TRY_STATUS(refuse_unknown_options(*options.script.tool, checked));
+  if (options.script.tool) TRY_STATUS(check_tool(options, checked, e->types));
   dump(options, "types", [&] { return dump_types(checked, e->types); });
   if (built == nullptr && asks_for_help(checked)) {
     std::fputs(script_help(checked, e->sources[script].name).c_str(), stdout);
@@ -400,7 +493,7 @@ Result<int> compile_and_run(const RunOptions& options, Environment* e, const Pre
   }
   TRY_STATUS(refuse_iterators_of_group(checked));
   if (checked.config.tracee.follows && !e->kernel->find_struct(e->types, "task_struct").valid())
-    return fail("--follow needs the types of the kernel (BTF), which this kernel does not tell");
+    return fail("--follow, and -c of a tool, need the types of the kernel (BTF), which this kernel does not tell");
   e->symbols.configure(checked.config.symbols.demangle, cache_policy(checked.config));
 
   const auto program = TRY(compile_and_load(checked, *e, options, clock));
@@ -461,11 +554,26 @@ int run_script(BuiltScript script, const RunOptions& options, Environment& envir
   return run(options, environment, prepare, &script);
 }
 
-std::string help_row(std::string_view name, std::string_view doc) {
-  constexpr size_t kColumn = 26;
-  const std::string left = fmt::format("  {:<{}}", name, kColumn);
-  return name.size() < kColumn ? fmt::format("{}{}\n", left, doc)
-                               : fmt::format("{}\n{:{}}{}\n", left, "", 2 + kColumn, doc);
+std::string wrapped(std::string_view doc, size_t column) {
+  constexpr size_t kColumns = 80;
+  std::string out;
+  size_t used = column;
+  for (const std::string_view word : split(doc, ' ')) {
+    if (used > column && used + 1 + word.size() > kColumns) {
+      out += fmt::format("\n{:{}}", "", column);
+      used = column;
+    }
+    if (used > column) out += ' ';
+    used += (used > column ? 1 : 0) + word.size();
+    out += word;
+  }
+  return out;
+}
+
+std::string help_row(std::string_view name, std::string_view doc, size_t column) {
+  const std::string text = wrapped(doc, column);
+  return name.size() + 3 < column ? fmt::format("  {:<{}}{}\n", name, column - 2, text)
+                                  : fmt::format("  {}\n{:{}}{}\n", name, "", column, text);
 }
 
 std::string script_option_lines(const std::vector<check::ScriptOption>& options) {

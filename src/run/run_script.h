@@ -35,8 +35,11 @@ bool ends_before_load(const RunOptions& options);
 
 // ---- Lists of options, of --help and of scripts.
 
-// One line of a list of options; two lines if the left column is too narrow.
-std::string help_row(std::string_view name, std::string_view doc);
+// Text in lines of 80 columns, for a place behind `column` columns; the lines after the first are indented by these. A
+// longer word stays whole.
+std::string wrapped(std::string_view text, size_t column);
+// A name and its text, in lines of 80 columns. `column`: where texts begin.
+std::string help_row(std::string_view name, std::string_view doc, size_t column = 28);
 // The lines of a list of a script's options, of getopt().
 std::string script_option_lines(const std::vector<check::ScriptOption>& options);
 

@@ -59,6 +59,7 @@ struct Tool {
   bool knows_all_options = false;            // false: the script could not be checked where the tool was built
   std::string cpu;                           // that its headers were compiled for; empty: it has none
   uint32_t checksum = 0;                     // of its bytes; decode() sets it
+  bool is_bundled = false;                   // it is one of those inside espy, and has no bytes
 };
 
 std::string encode(const Tool& tool);

@@ -23,7 +23,13 @@ in_bash() { # WORD...
 }
 in_fish() { fish -c "source $docs/espy.fish; complete -C '$*'" | cut -f1 | tr '\n' ' ' | sed 's/ $//'; }
 
-check bash 'espy --fo' '--follow --follow-new --format --for' "$(in_bash espy --fo)"
+check bash 'espy --fo' '--follow --follow-new --format' "$(in_bash espy --fo)"
+check bash 'espy trace --gr' '--graph' "$(in_bash espy trace --gr)"
+check bash 'espy check --gr' '' "$(in_bash espy check --gr)"
+check bash 'espy opensn' 'opensnoop' "$(in_bash espy opensn)"
+check bash 'espy opensnoop --pi' '--pid' "$(in_bash espy opensnoop --pi)"
+check bash 'espy tra' 'trace' "$(in_bash espy tra)"
+check bash 'espy list kret' 'kretprobe:' "$(in_bash espy list kret)"
 check bash 'espy -B ' 'line full none' "$(in_bash espy -B '')"
 check bash 'espy -l kret' 'kretprobe:' "$(in_bash espy -l kret)"
 if command -v fish >/dev/null; then
@@ -31,6 +37,7 @@ if command -v fish >/dev/null; then
   check fish 'espy -B ' 'line full none' "$(in_fish 'espy -B ')"
   check fish 'espy -l kret' 'kretprobe:' "$(in_fish espy -l kret)"
   check fish 'espy in' 'info' "$(in_fish espy in)"
+  check fish 'espy opensn' 'opensnoop' "$(in_fish espy opensn)"
 fi
 if command -v zsh >/dev/null; then
   zsh -n "$docs/espy.zsh" || failed=yes

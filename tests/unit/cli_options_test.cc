@@ -7,8 +7,11 @@
 #include <fstream>
 #include <set>
 
+#include "base/strings.h"
+#include "cli/bundled_files.h"
 #include "cli/command.h"
 #include "cli/tool_options.h"
+#include "tool/tool_head.h"
 
 namespace espy::cli {
 namespace {
@@ -38,17 +41,6 @@ TEST(CliOptions, NamesOfACommandAreUnique) {
   for (const Command* command : commands()) {
     std::set<std::string> names = common;
     for (const OptionRow& row : command->options) add(names, row);
-  }
-}
-
-TEST(CliOptions, CommandsFollowAnExistingOption) {
-  for (const Command* command : commands()) {
-    if (command->option_follows.empty()) continue;
-    const auto is_named = [&](const OptionRow& row) {
-      return row.long_name == command->option_follows ||
-             std::string_view(&row.short_name, 1) == command->option_follows;
-    };
-    EXPECT_TRUE(std::ranges::any_of(option_rows(), is_named)) << command->option_follows;
   }
 }
 
@@ -92,11 +84,77 @@ TEST(CliOptions, ACommandIsChosenByItsWordOrItsOption) {
   EXPECT_EQ(parse({"x.bt", "--fmt"})->command->option.long_name, "fmt");
   EXPECT_EQ(parse({"-l", "t:*"})->argument, "t:*");
   EXPECT_EQ(parse({"info", "a", "b"})->names, (std::vector<std::string>{"a", "b"}));
+  EXPECT_EQ(parse({"list", "t:*"})->argument, "t:*");
+  EXPECT_EQ(parse({"list", "t:*"})->command, parse({"-l", "t:*"})->command);
+  EXPECT_EQ(parse({"format", "x.bt"})->script.file, "x.bt");
+  EXPECT_EQ(parse({"-v", "trace", "f"})->command->word, "trace");
+  EXPECT_EQ(parse({"run", "trace"})->script.file, "trace");
+}
+
+// Anybody can put a file of any name into a directory in which root works.
+TEST(CliOptions, AFileNeverHidesACommandOrATool) {
+  char path[] = "/tmp/options.XXXXXX";
+  const std::string directory = ::mkdtemp(path), before = std::filesystem::current_path();
+  std::filesystem::current_path(directory);
+  for (const char* name : {"trace", "opensnoop", "mine"}) std::ofstream(name) << "begin { }";
+  EXPECT_EQ(parse({"trace", "f"})->command->word, "trace");
+  EXPECT_EQ(parse({"-q", "trace", "f"})->command->word, "trace");
+  EXPECT_EQ(parse({"opensnoop"})->script.tool->name, "opensnoop");
+  EXPECT_EQ(parse({"-v", "opensnoop"})->script.tool->name, "opensnoop");
+  for (const char* file : {"./trace", "./opensnoop", "opensnoop.bt", "mine"}) {
+    const auto options = parse({file});
+    EXPECT_EQ(options->command, commands().front());
+    EXPECT_EQ(options->script.file, file);
+    EXPECT_EQ(options->script.tool, nullptr);
+  }
+  EXPECT_EQ(parse({"run", "opensnoop"})->script.file, "opensnoop");
+  EXPECT_EQ(parse({"--", "opensnoop"})->script.file, "opensnoop");
+  std::filesystem::current_path(before);
+  std::filesystem::remove_all(directory);
+}
+
+TEST(CliOptions, WithoutWordsThereIsAPageToBeginWith) { EXPECT_EQ(parse({})->command, &start_page()); }
+
+TEST(CliOptions, HelpOfACommandIsOnePage) {
+  for (const auto& words :
+       {std::vector<std::string>{"help", "trace"}, {"trace", "--help"}, {"--help", "trace"}, {"trace", "f", "-h"}}) {
+    const auto options = parse(words);
+    ASSERT_TRUE(options);
+    EXPECT_EQ(options->command->word, "help");
+    EXPECT_EQ(options->names.front(), "trace");
+  }
+}
+
+// A page fits on a screen, and shows how the command is used.
+TEST(CliHelp, PagesAreShort) {
+  const auto expect_short = [](std::string_view name, const std::string& page) {
+    const std::vector<std::string_view> lines = split(page, '\n');
+    EXPECT_LE(lines.size(), 61u) << name;  // the last is empty
+    for (const std::string_view line : lines) EXPECT_LE(line.size(), 80u) << name << ": " << line;
+  };
+  for (const Command* command : commands()) {
+    if (command->summary.empty()) continue;
+    expect_short(command->word, help_of(*command));
+    EXPECT_EQ(command->examples.size(), 2u) << command->word;
+    EXPECT_FALSE(command->usage.empty()) << command->word;
+    EXPECT_NE(help_text().find(command->summary), std::string::npos) << command->word;
+    EXPECT_LE(command->summary.size(), 64u) << command->word;
+    for (const std::string_view name : command->common) {
+      const auto is_it = [&](const OptionRow& row) {
+        return name.size() == 1 ? row.short_name == name[0] : row.long_name == name;
+      };
+      EXPECT_TRUE(std::ranges::any_of(option_rows(), is_it)) << command->word << ": " << name;
+    }
+  }
+  expect_short("help", help_text());
+  for (const OptionGroup& group : option_groups()) expect_short(group.word, help_of_options(group));
 }
 
 TEST(CliOptions, OptionsOfACommandAreUnknownToOthers) {
   EXPECT_EQ(error_of({"trace", "--depth", "2", "f"}), "");
-  EXPECT_EQ(error_of({"--depth", "2", "x.bt"}), "there is no option `--depth`");
+  EXPECT_EQ(error_of({"--depth", "2", "x.bt"}), "`--depth` is an option of `espy trace` and `espy record`");
+  EXPECT_EQ(error_of({"-n", "5", "x.bt"}), "`-n` is an option of `espy trace`");
+  EXPECT_EQ(error_of({"check", "--graph", "x.bt"}), "`--graph` is an option of `espy trace`");
 }
 
 TEST(CliOptions, AShortDumpTakesStagesIfTheyFollow) {
@@ -107,8 +165,9 @@ TEST(CliOptions, AShortDumpTakesStagesIfTheyFollow) {
 }
 
 TEST(CliOptions, WhatIsMissingIsReported) {
-  EXPECT_EQ(error_of({}), "there is no program to run");
-  EXPECT_EQ(error_of({"trace"}), "there is nothing to look at");
+  EXPECT_EQ(error_of({"-v"}), "there is no program to run");
+  EXPECT_EQ(error_of({"trace"}), "`espy trace` needs an argument");
+  EXPECT_EQ(error_of({"version", "x"}), "`espy version` takes no word `x`");
   EXPECT_EQ(error_of({"--follow", "x.bt"}), "--follow needs a process to follow");
   EXPECT_EQ(error_of({"-f", "jsn", "x.bt"}), "Invalid output format \"jsn\"");
 }
@@ -222,6 +281,72 @@ TEST(ToolOptions, OthersAreRefused) {
   const auto options = parse_for_tool(unchecked, {"--other=1"});
   ASSERT_TRUE(options);
   EXPECT_EQ(options->config.arguments.named.front().first, "other");
+}
+
+TEST(ToolOptions, AValueOfTheWrongTypeIsRefusedOnce) {
+  const auto error = [](std::vector<std::string> words) {
+    const auto options = parse_for_tool(some_tool(), std::move(words));
+    return options ? "" : options.error().message;
+  };
+  EXPECT_EQ(error({"--pid=abc"}), "--pid takes a number, not `abc`");
+  EXPECT_EQ(error({"--pid", "abc"}), "--pid takes a number, not `abc`");
+  EXPECT_EQ(error({"--", "--pid=abc"}), "--pid takes a number, not `abc`");
+  EXPECT_EQ(error({"--all=5"}), "--all takes true or false, not `5`");
+}
+
+TEST(ToolOptions, TheLineOfUsageDeclaresTheParameters) {
+  const auto head = tool::tool_head(
+      "#!/usr/bin/env espy\n// size - what it shows.\n//\n//   size.bt [INTERVAL [COUNT]] [-- --min-us=N --all]\n"
+      "//   INTERVAL  seconds\n//\n// BYTES\n\nbegin { }\n");
+  ASSERT_TRUE(head);
+  EXPECT_EQ(head->name, "size");
+  EXPECT_EQ(head->sentence, "what it shows.");
+  EXPECT_EQ(head->arguments, "[INTERVAL [COUNT]] [--min-us=N --all]");
+  EXPECT_EQ(head->parameters, (std::vector<std::string>{"INTERVAL", "COUNT"}));
+  EXPECT_EQ(head->rest, "  INTERVAL  seconds\n\nBYTES\n");
+  const auto error = [&](std::vector<std::string> words) {
+    const Status good = tool::check_parameters(*head, words);
+    return good ? "" : good.error().message + "; " + good.error().hint;
+  };
+  EXPECT_EQ(error({"1", "5"}), "");
+  EXPECT_EQ(error({"1s"}),
+            "INTERVAL takes a whole number from 1 on, not `1s`; usage: size [INTERVAL [COUNT]] [--min-us=N --all]");
+  EXPECT_EQ(error({"1", "2", "3"}),
+            "size takes 2 arguments at most, and `3` is one more; "
+            "usage: size [INTERVAL [COUNT]] [--min-us=N --all]");
+  EXPECT_FALSE(tool::tool_head("// Some script.\nbegin { }\n"));
+}
+
+TEST(BundledTools, AreWhatTheirFilesSay) {
+  ASSERT_GE(bundled_tools().size(), 40u);
+  for (const BundledTool& each : bundled_tools()) {
+    const auto tool = bundled_tool(each.name);
+    ASSERT_TRUE(tool) << each.name;
+    const auto head = tool::tool_head(tool->script);
+    ASSERT_TRUE(head) << each.name;
+    EXPECT_EQ(head->name, each.name);
+    for (const check::ScriptOption& option : tool->options) {
+      EXPECT_FALSE(option.doc.empty()) << each.name << " --" << option.name;
+      const auto is_it = [&](const OptionRow& row) { return row.long_name == option.name; };
+      EXPECT_FALSE(std::ranges::any_of(tool_option_rows(), is_it)) << each.name << ": espy has --" << option.name;
+    }
+    for (const std::string_view line : split(tool_page(*tool), '\n'))
+      EXPECT_LE(line.size(), 105u) << each.name << ": " << line;
+  }
+  EXPECT_EQ(bundled_tool("../tools/opensnoop"), nullptr);
+  EXPECT_EQ(bundled_tool("nosuch"), nullptr);
+}
+
+TEST(BundledTools, TakeTheirArgumentsAtTheCommandLine) {
+  EXPECT_EQ(error_of({"runqlat", "abc"}), "INTERVAL takes a whole number from 1 on, not `abc`");
+  EXPECT_EQ(error_of({"opensnoop", "5"}), "opensnoop takes no argument `5`");
+  EXPECT_EQ(error_of({"opensnoop", "-p", "abc"}), "`abc` is not a process id");
+  EXPECT_EQ(error_of({"opensnoop", "--faild"}), "there is no option `--faild`");
+  EXPECT_EQ(error_of({"runqlat", "abc", "--help"}), "");
+  const auto options = parse({"opensnoop", "--failed", "-p", "7"});
+  ASSERT_TRUE(options);
+  EXPECT_EQ(options->config.tracee.pid, 7u);
+  EXPECT_EQ(options->config.arguments.named.front().first, "failed");
 }
 
 TEST(ToolOptions, HelpNeedsNoScript) {

@@ -60,13 +60,11 @@ Status set_unit(Options& options, std::string_view) {
 }
 
 constexpr OptionRow kRows[] = {
-    {0, "for", "CPU", "for arm64 or amd64, by the espy for that CPU, which --espy names", set_cpu},
-    {0, "espy", "FILE", "the executable of espy that becomes the tool, if not this one", set_executable},
+    {0, "for", "CPU", "target CPU: arm64 or amd64; give its espy binary with --espy", set_cpu},
+    {0, "espy", "FILE", "the espy binary that becomes the tool (this one)", set_executable},
     {0, "on", "KERNEL",
-     "check the script for this kernel, a file that espy snapshot has written, instead of the one that runs (may be "
-     "given again)",
-     add_kernel},
-    {0, "systemd", "", "also write TOOL.service, with which systemd runs the tool", set_unit},
+     "check the script for this kernel, a file of `espy snapshot`; may be repeated (the running kernel)", add_kernel},
+    {0, "systemd", "", "also write TOOL.service, a systemd unit", set_unit},
 };
 
 // ---- The executable
@@ -206,72 +204,30 @@ int build(const Options& options, const Host& host) {
   return status ? *status : complain(status.error());
 }
 
-constexpr std::string_view kBuildUsage[] = {"build [options] FILE -o TOOL"};
+constexpr std::string_view kBuildUsage[] = {"build [OPTION...] FILE -o TOOL", "build [OPTION...] -e 'PROGRAM' -o TOOL"};
+constexpr std::string_view kBuildCommon[] = {"output", "e", "format", "cgroup", "user", "strict", "budget"};
+constexpr std::string_view kBuildNotes =
+    "TOOL is one file with the script inside. It needs neither espy nor a compiler.\n"
+    "General options that you give here hold for each run of TOOL.\n";
+
 constexpr Example kBuildExamples[] = {
-    {"espy build tools/opensnoop.bt -o opensnoop",
-     "one file that runs the script on other machines, without espy: ./opensnoop --pid=1234"}};
+    {"espy build tools/opensnoop.bt -o opensnoop", "make a tool, which you start with ./opensnoop -p 4711"},
+    {"espy build --on KERNEL --systemd watch.bt -o watch", "check it for another kernel, and add a systemd unit"}};
 
 }  // namespace
 
 extern const Command kBuild = {
     .word = "build",
-    .operands = Operands::kNone,
+    .summary = "make one executable file of a script, to copy to other machines",
+    .topic = Topic::kScripts,
+    .operands = Operands::kOptionalNames,
     .options = kRows,
     .make_options = [] { return std::shared_ptr<CommandOptions>(std::make_shared<BuildOptions>()); },
     .usage = kBuildUsage,
+    .notes = kBuildNotes,
+    .common = kBuildCommon,
     .examples = kBuildExamples,
     .run = build,
 };
-
-// ---- --help and --version of a tool. They need neither privileges nor a kernel.
-
-namespace {
-
-// The first paragraph of the comment that the script begins with, behind a line for the shell.
-std::string summary(std::string_view script) {
-  std::string out;
-  if (script.starts_with("#!")) script.remove_prefix(std::min(script.find('\n'), script.size() - 1) + 1);
-  while (script.starts_with("//")) {
-    const std::string_view line = trim(script.substr(2, script.find('\n') - 2));
-    if (line.empty()) break;
-    out += fmt::format("{}\n", line);
-    script.remove_prefix(std::min(script.find('\n'), script.size() - 1) + 1);
-  }
-  return out.empty() ? out : "\n" + out;
-}
-
-int show_tool_help(const Options& options, const Host&) {
-  const tool::Tool& tool = *options.script.tool;
-  std::string out =
-      fmt::format("usage: {} [options] [arguments]\n{}", program_invocation_short_name, summary(tool.script));
-  if (!tool.options.empty())
-    out += fmt::format("\noptions of {}:\n{}", tool.name, run::script_option_lines(tool.options));
-  if (!tool.knows_all_options)
-    out += "\nThere may be more: the script was not checked for this kernel when the tool was built.\n";
-  out += "\noptions of all tools that espy has built:\n";
-  for (const Command* command : tool_commands()) out += option_line(command->option);
-  for (const OptionRow& row : tool_option_rows()) out += option_line(row);
-  std::fputs(printable(out).c_str(), stdout);
-  return EXIT_SUCCESS;
-}
-
-int show_tool_version(const Options& options, const Host&) {
-  const tool::Tool& tool = *options.script.tool;
-  const std::string out = fmt::format("{}, built with espy {}; script {}, checksum {:08x}\n", tool.name, ESPY_VERSION,
-                                      tool.script_name, tool.checksum);
-  std::fputs(printable(out).c_str(), stdout);
-  return EXIT_SUCCESS;
-}
-
-constexpr Command kToolHelp = {.option = {'h', "help", "", "show this page"}, .run = show_tool_help};
-constexpr Command kToolVersion = {.option = {'V', "version", "", "show the versions of espy and of the script"},
-                                  .run = show_tool_version};
-
-}  // namespace
-
-std::span<const Command* const> tool_commands() {
-  static constexpr const Command* kAll[] = {&kToolHelp, &kToolVersion};
-  return kAll;
-}
 
 }  // namespace espy::cli

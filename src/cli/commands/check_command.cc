@@ -37,7 +37,7 @@ Status add_kernel(Options& options, std::string_view path) {
 }
 
 constexpr OptionRow kRows[] = {
-    {0, "on", "KERNEL", "check for this kernel, a file that espy snapshot has written (may be given again)",
+    {0, "on", "KERNEL", "check for this kernel, a file of `espy snapshot`; may be repeated (the running kernel)",
      add_kernel},
 };
 
@@ -125,19 +125,28 @@ int check_scripts(const Options& options, const Host& host) {
   return std::ranges::all_of(*cells, may_run) ? kExitUnknown : EXIT_FAILURE;
 }
 
-constexpr std::string_view kCheckUsage[] = {"check [--on KERNEL]... FILE... [-- ARGUMENTS]"};
+constexpr std::string_view kCheckUsage[] = {"check [--on KERNEL]... FILE... [-- ARGUMENT...]"};
+constexpr std::string_view kCheckCommon[] = {"format", "I", "include", "debuginfo"};
+constexpr std::string_view kCheckNotes =
+    "Nothing is loaded. Exit status: 0 all run, 1 one cannot run, 2 one may not run.\n";
+
 constexpr Example kCheckExamples[] = {
-    {"espy check --on KERNEL tools/*.bt", "which scripts run on the kernel of a snapshot, and what the others lack"}};
+    {"espy check --on KERNEL tools/*.bt", "check all tools for the kernel of a snapshot"},
+    {"espy check mine.bt -- 5 --all", "check a script, called with these arguments"}};
 
 }  // namespace
 
 extern const Command kCheck = {
     .word = "check",
+    .summary = "tell whether scripts run on a kernel, and what is missing",
+    .topic = Topic::kScripts,
     .operands = Operands::kNames,
     .takes_script_arguments = true,
     .options = kRows,
     .make_options = [] { return std::shared_ptr<CommandOptions>(std::make_shared<CheckOptions>()); },
     .usage = kCheckUsage,
+    .notes = kCheckNotes,
+    .common = kCheckCommon,
     .examples = kCheckExamples,
     .run = check_scripts,
 };
@@ -161,12 +170,24 @@ int format_script(const Options& options, const Host&) {
   return EXIT_SUCCESS;
 }
 
+constexpr std::string_view kFormatUsage[] = {"format FILE", "format -e 'PROGRAM'"};
+constexpr std::string_view kFormatCommon[] = {"e"};
+constexpr std::string_view kFormatNotes = "FILE is `-` for the standard input. The file is not changed.\n";
+constexpr Example kFormatExamples[] = {{"espy format mine.bt > new.bt", "format a script"},
+                                       {"espy format -e 'begin{print(1)}'", "format a program of the command line"}};
+
 }  // namespace
 
 extern const Command kFormat = {
-    .option = {0, "fmt", "", "print the formatted program and end"},
-    .option_follows = "time",
+    .word = "format",
+    .summary = "print a script in the standard layout",
+    .topic = Topic::kScripts,
+    .option = {0, "fmt", "", "the same as `espy format`"},
     .operands = Operands::kScript,
+    .usage = kFormatUsage,
+    .notes = kFormatNotes,
+    .common = kFormatCommon,
+    .examples = kFormatExamples,
     .run = format_script,
 };
 
@@ -233,15 +254,22 @@ int serve_language(const Options& options, const Host&) {
 }
 
 constexpr std::string_view kLanguageServerUsage[] = {"lsp"};
+constexpr std::string_view kLanguageServerNotes =
+    "An editor starts it. It needs no privileges. docs/editors.md has the settings of\neditors.\n";
+
 constexpr Example kLanguageServerExamples[] = {
-    {"espy lsp", "the language server for editors, on standard input and output"}};
+    {"espy lsp", "what the settings of an editor name as the server"},
+    {"sudo espy snapshot -o KERNEL", "let editors that are not root check for this kernel"}};
 
 }  // namespace
 
 extern const Command kLanguageServer = {
     .word = "lsp",
+    .summary = "serve editors as a language server, on stdin and stdout",
+    .topic = Topic::kScripts,
     .operands = Operands::kNone,
     .usage = kLanguageServerUsage,
+    .notes = kLanguageServerNotes,
     .examples = kLanguageServerExamples,
     .run = serve_language,
 };

@@ -12,6 +12,7 @@
 #include "base/strings.h"
 #include "check/check.h"
 #include "cli/command.h"
+#include "cli/words.h"
 #include "kernel/tracefs.h"
 #include "load/hook_costs.h"
 #include "probes/probe_support.h"
@@ -31,13 +32,14 @@ class Describer {
   // Returns "" if the name is unknown.
   std::string describe(const std::string& name) {
     if (name.find(':') != std::string::npos) return probes(name);
-    return functions(name) + types(name) + tracepoints(name);
+    const std::string own = describe_word(name, e_.registry), found = functions(name) + types(name) + tracepoints(name);
+    return own + (own.empty() || found.empty() ? "" : "\n") + found;
   }
 
   // "did you mean `x`?", or "".
   std::string hint(const std::string& name) {
     const std::string near = name.find(':') == std::string::npos ? near_name(name) : "";
-    return near.empty() ? "a function, a type or a tracepoint of the kernel, or FILE:FUNCTION"
+    return near.empty() ? "`espy help info` says which names are known; `espy list WORD` searches in names"
                         : fmt::format("did you mean `{}`?", near);
   }
 
@@ -182,7 +184,9 @@ class Describer {
     for (const std::string& event : e_.kernel->tracepoints("*", "*"))
       known.push_back(event.substr(event.find(':') + 1));
     const std::vector<std::string_view> candidates(known.begin(), known.end());
-    return nearest(name, candidates);
+    const std::vector<std::string> own = known_words(e_.registry);
+    const std::string near = nearest(name, std::vector<std::string_view>(own.begin(), own.end()));
+    return near.empty() ? nearest(name, candidates) : near;
   }
 
   Environment& e_;
@@ -203,15 +207,26 @@ int describe(const Options& options, const Host& host) {
 }
 
 constexpr std::string_view kDescribeUsage[] = {"info NAME..."};
+constexpr std::string_view kDescribeNotes =
+    "NAME is a kernel function, a type such as `struct file`, a tracepoint, or\n"
+    "FILE:FUNCTION, with wildcards; a builtin, a probe type, a config variable, an\n"
+    "option, a command, a tool, a kernel feature, or the id of a diagnostic.\n";
+constexpr std::string_view kDescribeCommon[] = {"pid", "debuginfo"};
+
 constexpr Example kDescribeExamples[] = {
-    {"espy info vfs_read", "the prototype of a function, the layout of a type, the fields of a tracepoint"}};
+    {"espy info vfs_read", "show a prototype, and the probes for it"},
+    {"espy info 'struct timespec64' sched_switch", "show the layout of a type, and the fields of a tracepoint"}};
 
 }  // namespace
 
 extern const Command kDescribe = {
     .word = "info",
+    .summary = "explain any name: a function, type, probe, builtin, option",
+    .topic = Topic::kLookUp,
     .operands = Operands::kNames,
     .usage = kDescribeUsage,
+    .notes = kDescribeNotes,
+    .common = kDescribeCommon,
     .examples = kDescribeExamples,
     .run = describe,
 };
@@ -352,16 +367,25 @@ int list_probes(const Options& options, const Host& host) {
                        : why_unreadable(options.argument, e)});
 }
 
-constexpr std::string_view kListUsage[] = {"-l [PATTERN]"};
-constexpr Example kListExamples[] = {{"espy -l 'tracepoint:sched:*'", "what can be traced"}};
+constexpr std::string_view kListUsage[] = {"list [PATTERN]", "list FILE.bt | -e 'PROGRAM'"};
+constexpr std::string_view kListNotes =
+    "PATTERN is an attach point with wildcards, or a word to search for. With a\n"
+    "script, the probes of the script are listed. `-v` shows arguments and types.\n";
+constexpr std::string_view kListCommon[] = {"verbose", "pid", "e", "probe-filter"};
+constexpr Example kListExamples[] = {{"espy list 'tracepoint:sched:*'", "list tracepoints of the scheduler"},
+                                     {"espy list -v 'uprobe:/bin/bash:read*'", "list functions of a program"}};
 
 }  // namespace
 
 extern const Command kList = {
-    .option = {'l', "list", "", "list the probes that match a pattern, or those of a program; with -v their arguments"},
-    .option_follows = "e",
+    .word = "list",
+    .summary = "list what can be traced",
+    .topic = Topic::kLookUp,
+    .option = {'l', "list", "", "the same as `espy list`"},
     .operands = Operands::kPattern,
     .usage = kListUsage,
+    .notes = kListNotes,
+    .common = kListCommon,
     .examples = kListExamples,
     .run = list_probes,
 };
@@ -433,11 +457,21 @@ int show_kernel_info(const Options& options, const Host& host) {
   return EXIT_SUCCESS;
 }
 
+constexpr std::string_view kKernelInfoUsage[] = {"features [--cost]"};
+constexpr std::string_view kKernelInfoCommon[] = {"cost", "no-feature"};
+constexpr Example kKernelInfoExamples[] = {{"espy features", "show what this kernel has, found by trying"},
+                                           {"espy features --cost", "measure what reaching a probe costs here"}};
+
 }  // namespace
 
 extern const Command kKernelInfo = {
-    .option = {0, "info", "", "show what this kernel offers"},
-    .option_follows = "no-feature",
+    .word = "features",
+    .summary = "show what this kernel offers to espy",
+    .topic = Topic::kMachine,
+    .option = {0, "info", "", "the same as `espy features`"},
+    .usage = kKernelInfoUsage,
+    .common = kKernelInfoCommon,
+    .examples = kKernelInfoExamples,
     .run = show_kernel_info,
 };
 

@@ -130,19 +130,27 @@ int record(const Options& options, const Host& host) {
                               {*options.output.file, command_line(options), options.record.ring});
 }
 
-constexpr std::string_view kRecordUsage[] = {"record [options] -o FILE PROBE...",
-                                             "record [options] -o FILE --for SCRIPT..."};
-constexpr Example kRecordExamples[] = {{"espy record -o calls.rec -c make 'tracepoint:syscalls:*'",
-                                        "the system calls of a command, for `espy -i calls.rec`"}};
+constexpr std::string_view kRecordUsage[] = {"record [OPTION...] -o FILE PROBE...",
+                                             "record [OPTION...] -o FILE --for SCRIPT..."};
+constexpr std::string_view kRecordCommon[] = {"output", "pid", "cmd", "follow", "rotate", "keep", "last", "quiet"};
+constexpr std::string_view kRecordNotes =
+    "A PROBE is an attach point, as in a script: `espy help target`.\n"
+    "`espy -i FILE SCRIPT` runs scripts on the recording.\n";
+constexpr Example kRecordExamples[] = {
+    {"espy record -o calls.rec -c make 'tracepoint:syscalls:*'", "record the system calls of a command"},
+    {"espy record -o ring -p 4711 --last 10m 'tracepoint:sched:*'", "keep the last ten minutes of a process"}};
 
 }  // namespace
 
 extern const Command kRecord = {
     .word = "record",
+    .summary = "write events to a file, for scripts to read later",
     .operands = Operands::kNames,
     .options = kRows,
     .make_options = [] { return std::shared_ptr<CommandOptions>(std::make_shared<RecordOptions>()); },
     .usage = kRecordUsage,
+    .notes = kRecordNotes,
+    .common = kRecordCommon,
     .examples = kRecordExamples,
     .run = record,
 };
@@ -180,16 +188,25 @@ int take_snapshot(const Options& options, const Host& host) {
   return EXIT_SUCCESS;
 }
 
-constexpr std::string_view kSnapshotUsage[] = {"snapshot > KERNEL"};
+constexpr std::string_view kSnapshotUsage[] = {"snapshot > KERNEL", "snapshot -o KERNEL"};
+constexpr std::string_view kSnapshotCommon[] = {"output"};
+constexpr std::string_view kSnapshotNotes =
+    "KERNEL tells what scripts need of this kernel: functions, tracepoints, types,\nfeatures.\n";
+
 constexpr Example kSnapshotExamples[] = {
-    {"espy snapshot > KERNEL", "what scripts need of this kernel, for espy check --on KERNEL elsewhere"}};
+    {"espy snapshot > KERNEL", "describe this kernel in a file"},
+    {"espy check --on KERNEL tools/*.bt", "check scripts for it, on another machine"}};
 
 }  // namespace
 
 extern const Command kSnapshot = {
     .word = "snapshot",
+    .summary = "write what this kernel offers to a file, for `espy check`",
+    .topic = Topic::kMachine,
     .operands = Operands::kNone,
     .usage = kSnapshotUsage,
+    .notes = kSnapshotNotes,
+    .common = kSnapshotCommon,
     .examples = kSnapshotExamples,
     .run = take_snapshot,
 };

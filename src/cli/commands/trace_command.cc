@@ -67,12 +67,13 @@ Status set_before(Options& options, std::string_view text) {
 }
 
 constexpr OptionRow kRows[] = {
-    {'s', "stack-order", "", "show only calls within each other in the order of the targets", set_order},
-    {0, "graph", "", "show calls as a graph, as C with durations", set_graph},
-    {0, "depth", "N", "show only N levels of calls within calls", set_depth},
-    {0, "when", "EXPR", "show only the first target's calls that fit, and what they call: 'return < 0'", add_when},
-    {0, "slower-than", "TIME", "show only calls that take longer: 10us, 2ms; with --graph, as --when", set_slower_than},
-    {0, "before", "N", "with --when: show the thread's last N calls before, too", set_before},
+    {'s', "stack-order", "", "show only calls nested in the order of the targets", set_order},
+    {0, "graph", "", "show calls as an indented graph with durations", set_graph},
+    {0, "depth", "N", "show only N levels of nested calls", set_depth},
+    {0, "when", "EXPR", "show only calls of the first target that meet EXPR, with what they call", add_when},
+    {0, "slower-than", "TIME", "show only calls that take longer, such as 10us, 2ms; with --graph: as --when",
+     set_slower_than},
+    {0, "before", "N", "with --when: also show the last N calls of the thread before", set_before},
     {'n', "events", "N", "end after N events", set_events},
 };
 
@@ -102,18 +103,26 @@ int trace(const Options& options, const Host& host) {
   return run::run_script(std::move(script->script), of_script, e, host.prepare);
 }
 
-constexpr std::string_view kUsage[] = {"trace [options] TARGET..."};
-constexpr Example kExamples[] = {{"espy trace 'vfs_read(count > 4096, file->f_path.dentry->d_name.name, count)'",
-                                  "calls of a function, without a program"}};
+constexpr std::string_view kUsage[] = {"trace [OPTION...] TARGET..."};
+constexpr std::string_view kCommon[] = {"pid",    "cmd",    "follow", "cgroup", "container",
+                                        "output", "format", "quiet",  "dump"};
+constexpr std::string_view kNotes = "`espy help target` shows what a TARGET is.\n";
+constexpr Example kExamples[] = {
+    {"espy trace 'vfs_read(count > 4096, file->f_path.dentry->d_name.name, count)'",
+     "show large reads, with the name of the file"},
+    {"espy trace --graph --when 'return < 0' -c ./shop './shop:*'", "show the calls below those that fail"}};
 
 }  // namespace
 
 extern const Command kTrace = {
     .word = "trace",
+    .summary = "show calls and events as they happen, without a script",
     .operands = Operands::kNames,
     .options = kRows,
     .make_options = [] { return std::shared_ptr<CommandOptions>(std::make_shared<Own>()); },
     .usage = kUsage,
+    .notes = kNotes,
+    .common = kCommon,
     .examples = kExamples,
     .run = trace,
 };
