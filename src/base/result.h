@@ -1,3 +1,5 @@
+// base: what all modules use, such as results, strings, files, processes, limits. It knows nothing of tracing.
+//
 // Result<T>: a value, or an error of the environment.
 #pragma once
 

@@ -1,4 +1,4 @@
-// The back end: translates IR to BPF instructions.
+// bpf: the back end, which translates IR to BPF instructions.
 //
 // Takes a module that ir::verify accepts and a description of the target. Fills in `code`, `map_references`, `lines`
 // and `functions` of every unit's program. Each stage is a file: block_layout, select (instructions on virtual

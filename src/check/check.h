@@ -1,4 +1,4 @@
-// The semantic analysis: expands imports and macros, binds probes, infers types.
+// check: the semantic analysis, which expands imports and macros, binds probes and infers types.
 //
 // Takes the tree, the registry and a kernel to query; gives `Checked` and diagnostics for all errors of the script. If
 // there are no errors, lowering cannot fail.

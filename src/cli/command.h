@@ -1,5 +1,7 @@
-// Command: what espy can be asked to do. Each command has a row in a file of cli/commands and a line in
-// all_commands.cc.
+// cli: the command line.
+//
+// Takes argv; parses it into Options by a table (options.h), and runs the command that it names. Each command has a row
+// in a file of cli/commands and a line in all_commands.cc.
 #pragma once
 
 #include <cstdint>

@@ -1,3 +1,5 @@
+// kernel: everything that is read from the kernel, such as BTF, tracefs, symbols and features.
+//
 // Kernel: read-only queries about a kernel. Operations that change it are in load/machine.h.
 //
 // In: names and patterns. Out: types (into `types::Types`), tracepoint formats, functions, symbols, features. Answers

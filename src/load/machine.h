@@ -1,3 +1,5 @@
+// load: every effect on the kernel, by bpf(2) and perf_event_open(2).
+//
 // Machine: every operation that changes the kernel. Kernel (kernel/kernel.h) has the queries.
 //
 // In: a Program. Out: maps, loaded programs, attached links. Two implementations: Linux (linux.cc, over the bpf(2)

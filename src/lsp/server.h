@@ -1,4 +1,6 @@
-// The language server: what editors show of scripts while they are written, by the Language Server Protocol 3.17.
+// lsp: the language server: what editors show of scripts while they are written.
+//
+// Takes requests of the Language Server Protocol 3.17 on standard input; gives diagnostics, completions and the like.
 #pragma once
 
 #include <map>

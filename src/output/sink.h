@@ -1,3 +1,5 @@
+// output: from bytes to values, and from values to text, JSON and other formats.
+//
 // Sink: one output format. Each is implemented in a file of its own, output/NAME.cc; sink.cc lists them.
 //
 // In: Values and events of a run, in order. Out: bytes to a Writer.

@@ -1,4 +1,7 @@
-// Lists the probe types. To add one, add a file with its row, and its line in all_probes.cc.
+// probes: the probe types, as plugins (spec/provider.h).
+//
+// A file has the row of a type, or of several alike, with the functions that bind, describe, attach and list its
+// probes. To add one, add a file with its row, and its line in all_probes.cc.
 #pragma once
 
 #include <vector>

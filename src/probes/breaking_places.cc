@@ -103,7 +103,7 @@ std::vector<BoundProbe*> find_in_writable_code(const symbols::ElfFile& file, std
   return out;
 }
 
-// Warns about probes that fire in each iteration of a string instruction. --strict refuses it (cli/run_script.cc).
+// Warns about probes that fire in each iteration of a string instruction. --strict refuses it (run/run_script.cc).
 void warn_of_repeated(spec::BindRequest& request, const symbols::ElfFile& file, const std::vector<BoundProbe>& probes) {
   constexpr uint32_t kReadBytes = 5;  // prefixes and the opcode
   const kernel::Arch& arch = request.kernel.arch();

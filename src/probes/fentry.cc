@@ -137,7 +137,7 @@ void warn_of_shared_names(spec::BindRequest& request, const std::string& glob,
   }
   if (found == 0) return;
   if (found > kMostNames) names += ", ...";
-  // --strict refuses it (cli/run_script.cc).
+  // --strict refuses it (run/run_script.cc).
   request.diagnostics.warning(
       "partly-probed", request.point.span,
       fmt::format("not all calls are seen: {}, and fentry and fexit attach to one of them", names),

@@ -365,7 +365,7 @@ class Binder {
     if (chosen.missed.empty()) return;
     const std::string which = has_wildcard(pattern_.text) ? fmt::format("functions that match `{}`", pattern_.text)
                                                           : fmt::format("`{}`", pattern_.text);
-    // --strict refuses it (cli/run_script.cc).
+    // --strict refuses it (run/run_script.cc).
     warning("partly-probed", fmt::format("not all calls of {} are seen: {}", which, join(chosen.missed, "; ")), hint);
   }
 
@@ -404,7 +404,7 @@ class Binder {
       const auto [known, is_new] = destructors.try_emplace(each.name.substr(0, kind), each.file_offset);
       if (!is_new && known->second != each.file_offset) twice.add(shown_function(each.name, request_.config), "");
     }
-    // --strict refuses these (cli/run_script.cc).
+    // --strict refuses these (run/run_script.cc).
     if (again.count > 0)
       warning("counted-again",
               fmt::format("each iteration of a loop counts as a call: {} {} back to the first "
@@ -438,7 +438,7 @@ class Binder {
           leading.add(shown_function(each.name, request_.config), "");
       }
     }
-    // --strict refuses these (cli/run_script.cc).
+    // --strict refuses these (run/run_script.cc).
     if (others.count > 0)
       warning("shared-code",
               fmt::format("calls of {} count as calls of `{}`: they have the same code", others.text(), pattern_.text));

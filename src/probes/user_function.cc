@@ -155,7 +155,7 @@ void warn_unless_mapped(const spec::BindRequest& request, const std::string& pat
     return !is_mapped;
   };
   const bool is_known = symbols::visit_mapped_code(pid, kMaxTextBytes, compare_numbers).has_value();
-  if (is_mapped && !may_have_probes)  // --strict refuses it (cli/run_script.cc)
+  if (is_mapped && !may_have_probes)  // --strict refuses it (run/run_script.cc)
     request.diagnostics.warning(
         "never-fires", request.point.span,
         fmt::format("process {} maps {} writable or shared, where the kernel puts no probes", pid, path));

@@ -1,3 +1,5 @@
+// program: the compiled script, which all stages behind the compiler take.
+//
 // Program: the result of compilation. Plain data, printable, immutable once complete.
 //
 // `lower` writes maps, events and probes, `bpf` the code. `load` creates the maps and loads the code, `probes` attach

@@ -1,4 +1,7 @@
-// Recording: the records of a script as events of a file.
+// record: `espy record` and --record.
+//
+// Takes attach points, or what a script reads. It builds a script whose records have these values (record_script.h),
+// runs it, and writes its records as events of a recording.
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,4 @@
-// Playing a recording: its events happen in the simulator, one by one.
+// replay: the events of a recording happen in the simulator, one by one.
 #pragma once
 
 #include <cstddef>

@@ -1,4 +1,8 @@
-// From a script to its output.
+// run: the pipeline, from a script to its output.
+//
+// Takes RunOptions and an Environment: the machine, the kernel, the registry. It reads, parses, checks, compiles and
+// loads the script, runs the session, and prints errors. The environment is this machine's, or that of a recording
+// (replay_host.h).
 #pragma once
 
 #include <string>

@@ -1,3 +1,5 @@
+// runtime: runs a loaded program.
+//
 // Session: one run of a loaded program, in one thread.
 //
 // In: a Machine with the program loaded, a Sink, the symbolizer. It runs begin, attaches, drains the rings in the order

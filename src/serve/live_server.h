@@ -1,3 +1,5 @@
+// serve: the server of --listen.
+//
 // LiveServer: shows a run while it goes on (--listen): metrics for scrapers at /metrics, a page for people at /.
 //
 // In: the state of a run, read when it is asked for; requests. Out: texts made of them. Pages get a snapshot for all of

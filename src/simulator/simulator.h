@@ -1,4 +1,5 @@
-// A Machine that is no kernel: it runs a program's instructions one by one, in a world that its user describes.
+// simulator: a Machine that is no kernel. It runs a program's instructions one by one, in a world that its user
+// describes.
 //
 // In: a Program, and events that are fired. Out: the same maps and records as on a kernel, on every machine alike,
 // without privileges. Whether the kernel's verifier would take the program is not asked; but a program that touches

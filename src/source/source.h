@@ -1,4 +1,4 @@
-// Source texts, and spans in them.
+// source: the texts of scripts, spans in them, and diagnostics about them.
 //
 // Holds the text of a script, its imports and headers. Every stage refers to text by spans; this module converts them
 // to lines and columns. It does not interpret the text.

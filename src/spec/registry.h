@@ -1,4 +1,6 @@
-// All builtins and probe types. Created by cli/environment.cc.
+// spec: the interfaces of plugins (builtin.h, provider.h), their tables, and the configuration of a run (config.h).
+//
+// Registry: all builtins and probe types. Created by run/environment.cc.
 #pragma once
 
 #include <algorithm>

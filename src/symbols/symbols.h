@@ -1,4 +1,4 @@
-// Symbolization of addresses in the kernel and in processes.
+// symbols: what files of programs and the kernel tell of addresses, such as names, lines, types and unwind tables.
 //
 // Pids are those of the tracer's namespace. An address of a process may have a program::CodeTag, which tells whose code
 // was there when it was captured. The Symbolizer keeps the mappings of each process, so that addresses can be

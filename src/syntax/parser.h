@@ -1,3 +1,5 @@
+// syntax: from text to the tree of a script (ast.h), and from a tree to text.
+//
 // Parses a script into a tree.
 //
 // Total: it never throws and does not stop at the first error. Text that does not parse yields a diagnostic and an

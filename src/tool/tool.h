@@ -1,4 +1,4 @@
-// Tools: executables that are espy with a script inside.
+// tool: executables that are espy with a script inside.
 #pragma once
 
 #include <cstdint>

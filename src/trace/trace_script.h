@@ -1,4 +1,7 @@
-// The script that `espy trace` runs, a tree; `--dump=script` shows it.
+// trace: `espy trace`.
+//
+// Takes targets, as they are typed, and finds their probes and arguments (trace_target.h). It builds the script that
+// shows their calls, a tree; `--dump=script` shows it.
 #pragma once
 
 #include <cstdint>

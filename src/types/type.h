@@ -1,4 +1,6 @@
-// The types of the language: kinds, sizes and layouts of values, and units.
+// types: the types of the language, of the kernel and of programs: kinds, sizes and layouts of values, and units.
+//
+// Takes declarations from BTF, DWARF and the script; equal types get equal ids.
 #pragma once
 
 #include <cstdint>

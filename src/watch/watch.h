@@ -1,4 +1,5 @@
-// --watch: shows the maps of a run while it goes on, on a terminal in place, elsewhere as text after each interval.
+// watch: --watch, which shows the maps of a run while it goes on, on a terminal in place, elsewhere as text after each
+// interval.
 #pragma once
 
 #include <cstdint>
