@@ -26,24 +26,11 @@ constexpr double kNarrowest = 0.005;               // percent: narrower boxes ar
 constexpr double kNarrowestWide = 0.4;             // percent: without a script, boxes have no edges below
 constexpr double kNarrowestLabel = 2;              // percent: without a script, labels are left out below
 
-struct Node {
-  uint64_t total = 0;
-  std::map<FoldedFrame, Node> callees;
-
-  void add(const std::vector<FoldedFrame>& frames, uint64_t weight) {
-    Node* node = this;
-    add_weight(node->total, weight);
-    for (const FoldedFrame& frame : frames) {
-      node = &node->callees[frame];
-      add_weight(node->total, weight);
-    }
-  }
-  size_t levels() const {
-    size_t deepest = 0;
-    for (const auto& [frame, callee] : callees) deepest = std::max(deepest, callee.levels());
-    return deepest + 1;
-  }
-};
+size_t levels_of(const CallTree& tree) {
+  size_t deepest = 0;
+  for (const auto& [frame, callee] : tree.callees) deepest = std::max(deepest, levels_of(callee));
+  return deepest + 1;
+}
 
 // Escapes for XML, which allows neither control characters, nor invalid UTF-8, nor U+FFFE and U+FFFF.
 std::string escaped_xml(std::string_view text) {
@@ -66,12 +53,6 @@ std::string escaped_xml(std::string_view text) {
     }
     text.remove_prefix(std::max<size_t>(length, 1));
   }
-  return out;
-}
-
-std::string with_commas(uint64_t number) {
-  std::string out = std::to_string(number);
-  for (size_t at = out.size(); at > 3; at -= 3) out.insert(at - 3, ",");
   return out;
 }
 
@@ -99,7 +80,7 @@ std::string colour(const FoldedFrame& frame) {
 
 class Picture {
  public:
-  Picture(const Node& all, std::string title) : all_(all), title_(std::move(title)), levels_(all.levels()) {}
+  Picture(const CallTree& all, std::string title) : all_(all), title_(std::move(title)), levels_(levels_of(all)) {}
 
   std::string render() {
     const FoldedFrame root = {"all", FrameKind::kUnknown};
@@ -121,7 +102,7 @@ class Picture {
   }
 
   // `before`: the weight to the left of the box.
-  void draw(const FoldedFrame& frame, const Node& node, size_t depth, uint64_t before, uint64_t of_caller) {
+  void draw(const FoldedFrame& frame, const CallTree& node, size_t depth, uint64_t before, uint64_t of_caller) {
     const double width = percent(node.total, all_.total);
     if (width < kNarrowest) {
       ++too_narrow_;
@@ -151,7 +132,7 @@ class Picture {
     return out;
   }
 
-  const Node& all_;
+  const CallTree& all_;
   std::string title_;
   size_t levels_;
   std::string body_;
@@ -170,7 +151,7 @@ class FlameSink final : public TextFallbackSink {
   }
 
   void finish() override {
-    Node all;
+    CallTree all;
     std::string title;
     for (const auto& [name, stacks] : maps_) {
       title += (title.empty() ? "" : ", ") + name;

@@ -277,6 +277,21 @@ std::vector<FoldedStack> collapse_stacks(const MapView& map, const TextStyle& st
   return out;
 }
 
+void CallTree::add(const std::vector<FoldedFrame>& frames, uint64_t weight) {
+  CallTree* node = this;
+  add_weight(node->total, weight);
+  for (const FoldedFrame& frame : frames) {
+    node = &node->callees[frame];
+    add_weight(node->total, weight);
+  }
+}
+
+std::string with_commas(uint64_t number) {
+  std::string out = std::to_string(number);
+  for (size_t at = out.size(); at > 3; at -= 3) out.insert(at - 3, ",");
+  return out;
+}
+
 std::string folded_name(const FoldedFrame& frame) {
   std::string out;
   const std::string_view separator = frame.kind == FrameKind::kText ? "\\x3b" : ":";

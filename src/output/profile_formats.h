@@ -102,6 +102,17 @@ bool has_stacks(const MapView& map);
 // entries with a weight of 0 or less are skipped.
 std::vector<FoldedStack> collapse_stacks(const MapView& map, const TextStyle& style);
 
+// Stacks that are merged: equal frames of one caller are one node.
+struct CallTree {
+  uint64_t total = 0;
+  std::map<FoldedFrame, CallTree> callees;
+
+  void add(const std::vector<FoldedFrame>& frames, uint64_t weight);
+};
+
+// "1,234,567"
+std::string with_commas(uint64_t number);
+
 // The frame's name as folded lines have it: a semicolon, which separates frames, is a colon, or, in a text that is no
 // function, `\x3b`. With the suffixes of stackcollapse-perf.pl,
 // `_[k]` for the kernel and `_[i]` for inlined functions.

@@ -8,9 +8,9 @@
 
 namespace espy::output {
 
-#define FOR_EACH_SINK(row)                                                                                            \
-  row(kTextSink) row(kJsonSink) row(kTraceSink) row(kFoldedSink) row(kFlameSink) row(kPprofSink) row(kSpeedscopeSink) \
-      row(kOtlpSink)
+#define FOR_EACH_SINK(row)                                                                                      \
+  row(kTextSink) row(kJsonSink) row(kTraceSink) row(kFoldedSink) row(kTreeSink) row(kFlameSink) row(kPprofSink) \
+      row(kSpeedscopeSink) row(kOtlpSink)
 
 #define DECLARE_ROW(row) extern const SinkRow row;
 FOR_EACH_SINK(DECLARE_ROW)
