@@ -157,9 +157,29 @@ Result<Output> open_output(const RunOptions& options, const check::Checked& chec
   return out;
 }
 
+// No shell reads the command of -c: what would be an operator of a shell is an argument.
+void warn_of_shell_operators(const std::string& command) {
+  constexpr std::string_view kOperators[] = {"|", "||", "&&", "&", ">", ">>", "<", "2>", "2>&1", "|&"};
+  const std::vector<std::string_view> words = split(command, ' ');
+  bool is_quoted = false;
+  for (const std::string_view word : words) {
+    const bool is_operator = std::ranges::find(kOperators, word) != std::end(kOperators);
+    if (is_operator && !is_quoted && word.data() != command.data()) {
+      std::fputs(printable(fmt::format("WARNING: no shell reads the command of -c: `{}` is an argument of `{}`\n"
+                                       "  hint: -c \"sh -c '...'\" runs a shell\n",
+                                       word, words.front()))
+                     .c_str(),
+                 stderr);
+      return;
+    }
+    if ((std::ranges::count(word, '\'') + std::ranges::count(word, '"')) % 2 != 0) is_quoted = !is_quoted;
+  }
+}
+
 Result<std::optional<runtime::Child>> start_child(const RunOptions& options, const runtime::Identity* user,
                                                   spec::Config& config) {
   if (!options.tracee.command) return std::nullopt;
+  if (!options.output.hides_warnings) warn_of_shell_operators(*options.tracee.command);
   runtime::Child child = TRY(runtime::Child::start(*options.tracee.command, user));
   config.tracee.has_child = true;
   config.tracee.child_pid = child.pid();
