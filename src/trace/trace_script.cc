@@ -1,20 +1,14 @@
-// Each argument of a probe becomes a variable, so that `skb->len` of a target is `$skb->len` in the script. What the
-// user typed is parsed, an expression at a time; names of files are only compared with it.
 #include "trace/trace_script.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <map>
 #include <set>
 #include <utility>
 
 #include "base/strings.h"
-#include "check/walk.h"
-#include "symbols/demangle.h"
 #include "syntax/build.h"
-#include "syntax/parser.h"
 
 namespace espy::trace {
 
@@ -26,33 +20,19 @@ using syntax::ExprId;
 using syntax::StmtId;
 using syntax::UnaryOp;
 
-using Values = std::vector<ExprId>;
-using Statements = std::vector<StmtId>;
-
 constexpr uint32_t kMaxStructBytes = 12 * 1024;  // of a struct that is shown behind a pointer
-constexpr const char* kResult = "retval";        // also the variable of it, with `$`
 
 // A format that prints just the text.
 std::string format_of(std::string_view text) { return fmt::format("{}", fmt::join(split(text, '%'), "%%")); }
 
-void append(Statements& to, const Statements& more) { to.insert(to.end(), more.begin(), more.end()); }
-
-// An expression in a source that the user typed.
-struct TypedValue {
-  source::SourceId source;
-  TraceItem item;
-};
-
-class TraceScriptWriter {
+class TraceScriptWriter : TargetScript {
  public:
-  TraceScriptWriter(run::Environment& environment, const TraceOptions& options) : e_(environment), options_(options) {}
+  TraceScriptWriter(run::Environment& environment, const TraceOptions& options)
+      : TargetScript(environment), options_(options) {}
 
   // `groups`: see find_trace_probes.
   Status add(const TraceTarget& target, const std::vector<TraceProbes>& groups) {
-    TraceScript::Part part;
-    target_ = e_.sources.add("target", target.text);
-    part.typed.push_back(target_);
-    build_.span = {target_, 0, static_cast<uint32_t>(target.place.size())};
+    TraceScript::Part part = begin_target(target);
     if (is_root()) {
       TRY_STATUS(check_root(target, groups));
       for (const std::string& condition : options_.when) {
@@ -60,15 +40,10 @@ class TraceScriptWriter {
         when_.push_back({part.typed.back(), {condition, 0}});
       }
     }
-    for (const TraceProbes& probes : groups) {
-      note_hidden(target, probes);
-      for (const TraceArgument& argument : probes.arguments)
-        if (std::ranges::find(part.arguments, argument.name) == part.arguments.end())
-          part.arguments.push_back(argument.name);
-    }
-    arguments_ = part.arguments;
+    for (const TraceProbes& probes : groups) note_hidden(target, probes);
+    take_arguments(groups, part);
     note_unsafe(target, groups);
-    check_syntax(target);
+    check_items(target);
     if (!target.results.empty() && std::ranges::none_of(groups, has_result))
       return fail(
           fmt::format("`{}` compares a result, and what it matches has none that probes can read", target.text));
@@ -97,54 +72,6 @@ class TraceScriptWriter {
   }
 
  private:
-  static bool has_result(const TraceProbes& probes) { return probes.result.is_there(); }
-
-  void note_hidden(const TraceTarget& target, const TraceProbes& probes) {
-    for (const std::string& name : probes.hidden)
-      left_out_.push_back(
-          name.empty() ? fmt::format("{}: an argument without a name is not shown", target.text)
-                       : fmt::format("{}: of the arguments named `{}` only the first is shown", target.text, name));
-    if (!probes.why_no_result.empty())
-      left_out_.push_back(fmt::format("{}: {} is not shown: {}", target.text,
-                                      probes.name.empty() ? "the result of some functions" : "the result",
-                                      probes.why_no_result));
-  }
-
-  // Of functions whose returns are not followed.
-  void note_unsafe(const TraceTarget& target, const std::vector<TraceProbes>& groups) {
-    size_t count = 0;
-    std::string first;
-    for (const TraceProbes& probes : groups) {
-      if (count == 0 && !probes.unsafe.empty()) first = probes.unsafe.front();
-      count += probes.unsafe.size();
-    }
-    if (count == 0) return;
-    first = symbols::demangle(first, symbols::DemangleStyle::kName);
-    left_out_.push_back(fmt::format(
-        "{}: {}; {} follows {}", target.text,
-        count == 1 ? fmt::format("the return of `{}` is not followed: an exception that passes it would end "
-                                 "the program",
-                                 first)
-                   : fmt::format("the returns of {} functions, as of `{}`, are not followed: an exception that "
-                                 "passes them would end the program",
-                                 count, first),
-        how_to_follow(target), count == 1 ? "it" : "them"));
-  }
-
-  static tl::unexpected<Error> fail_unsafe(const TraceTarget& target) {
-    return fail(fmt::format("`{}`: an exception that passes a function whose return is followed would end the program",
-                            target.text),
-                0, fmt::format("{} follows it nevertheless", how_to_follow(target)));
-  }
-
-  // What to type for the returns of a target.
-  static std::string how_to_follow(const TraceTarget& target) {
-    std::string list;
-    for (const auto* items : {&target.filters, &target.values})
-      for (const TraceItem& item : *items) list += item.text + ", ";
-    return fmt::format("'{}({}return)'", target.place, list);
-  }
-
   // The name as span_order has it.
   static std::string in_order(std::string_view name) {
     std::string out;
@@ -155,169 +82,18 @@ class TraceScriptWriter {
     return out;
   }
 
-  // ---- What the user typed
-
-  // The source of the parser has the text at its place, and another word of the same length for `return`. The spans of
-  // the nodes, and of the diagnostics, are those in what was typed.
-  ExprId parse(const TypedValue& typed, syntax::Ast& ast, source::Diagnostics& diagnostics) {
-    const auto [copy, is_new] = copies_.try_emplace({typed.source.index, typed.item.offset});
-    if (is_new) copy->second = e_.sources.add("", std::string(typed.item.offset, ' ') + with_result(typed.item.text));
-    const size_t first = ast.exprs.size(), first_type = ast.type_names.size(), first_stmt = ast.stmts.size();
-    source::Diagnostics found;
-    const ExprId out = syntax::parse_expression(e_.sources, copy->second, ast, found);
-    const auto move = [&](source::Span& span) { span.source = typed.source; };
-    for (auto i = static_cast<uint32_t>(first); i < ast.exprs.size(); ++i) {
-      syntax::Expr& each = ast.exprs[ExprId{i}];
-      move(each.span);
-      if (auto* call = std::get_if<syntax::Call>(&each.node)) move(call->name_span);
-      if (auto* access = std::get_if<syntax::Access>(&each.node)) move(access->name_span);
-      if (auto* binary = std::get_if<syntax::Binary>(&each.node)) move(binary->op_span);
-      if (auto* offset = std::get_if<syntax::Offsetof>(&each.node)) move(offset->path_span);
-    }
-    for (auto i = static_cast<uint32_t>(first_type); i < ast.type_names.size(); ++i)
-      move(ast.type_names[syntax::TypeNameId{i}].span);
-    for (auto i = static_cast<uint32_t>(first_stmt); i < ast.stmts.size(); ++i) move(ast.stmts[StmtId{i}].span);
-    for (source::Diagnostic each : found.all()) {
-      move(each.span);
-      each.notes.clear();
-      diagnostics.add(std::move(each));
-    }
-    return out;
-  }
-
   // Reports what is wrong with the syntax of the target's items.
-  void check_syntax(const TraceTarget& target) {
-    syntax::Ast ignored;
+  void check_items(const TraceTarget& target) {
     for (const auto* items : {&target.filters, &target.values, &target.results})
-      for (const TraceItem& item : *items) parse({target_, item}, ignored, e_.diagnostics);
+      for (const TraceItem& item : *items) check_syntax({target_, item});
     if (is_root())
-      for (const TypedValue& condition : when_) parse(condition, ignored, e_.diagnostics);
-  }
-
-  // Whether an expression names an argument.
-  bool is_named(const TypedValue& typed, const std::string& name) {
-    syntax::Ast ast;
-    source::Diagnostics ignored;
-    bool out = false;
-    check::walk(ast, parse(typed, ast, ignored), [&](ExprId id) {
-      const auto* word = ast.get<syntax::Name>(id);
-      out |= word != nullptr && word->name == name;
-    });
-    return out;
-  }
-
-  // Adds an expression to the script, with the variables of `names` in place of their names.
-  ExprId expression(const TypedValue& typed, const std::vector<std::string>& names) {
-    syntax::Ast& ast = script_.ast;
-    source::Diagnostics reported;
-    const ExprId out = parse(typed, ast, reported);
-    std::vector<ExprId> found;
-    check::walk(ast, out, [&](ExprId id) {
-      const auto* word = ast.get<syntax::Name>(id);
-      if (word != nullptr && std::ranges::find(names, word->name) != names.end()) found.push_back(id);
-    });
-    for (const ExprId id : found) {
-      std::string name = "$" + ast.get<syntax::Name>(id)->name;
-      ast.exprs[id].node = syntax::Variable{std::move(name)};
-    }
-    return out;
-  }
-
-  // Functions of a wildcard that lack an argument or a result which the target names, and others have, are left out.
-  bool has_all_named(const TraceTarget& target, const TraceProbes& probes, const std::vector<std::string>& known) {
-    const auto has = [&](const std::string& name) {
-      return std::ranges::find(probes.arguments, name, &TraceArgument::name) != probes.arguments.end();
-    };
-    const auto names = [&](const std::vector<TraceItem>& items, const std::string& name) {
-      return std::ranges::any_of(items, [&](const TraceItem& item) { return is_named({target_, item}, name); });
-    };
-    if (!target.results.empty() && !has_result(probes)) return false;
-    return std::ranges::all_of(known, [&](const std::string& name) {
-      return has(name) || (!names(target.values, name) && !names(target.filters, name));
-    });
+      for (const TypedValue& condition : when_) check_syntax(condition);
   }
 
   // ---- Pieces of the script
 
-  ExprId variable(const std::string& name) const { return build_.variable("$" + name); }
   ExprId of_thread(std::string map) const { return build_.index(build_.map(std::move(map)), {build_.name("tid")}); }
-  StmtId run(std::string function, Values arguments) const {
-    return build_.run(build_.call(std::move(function), std::move(arguments)));
-  }
   StmtId forget(std::string map) const { return run("delete", {build_.map(std::move(map)), build_.name("tid")}); }
-
-  // The type of a cast: a number, or a pointer to what has a name.
-  syntax::TypeName type_name(types::TypeId id) const {
-    const types::Type& type = e_.types[id];
-    syntax::TypeName out;
-    if (type.kind == types::Kind::kPointer) {
-      out = type_name(type.element);
-      out.suffixes.push_back({.is_pointer = true, .count = {}});
-    } else if (type.kind == types::Kind::kStruct || type.kind == types::Kind::kEnum) {
-      out.tag = type.kind == types::Kind::kEnum ? syntax::TypeName::Tag::kEnum
-                : type.is_union                 ? syntax::TypeName::Tag::kUnion
-                                                : syntax::TypeName::Tag::kStruct;
-      out.name = type.name;
-    } else {
-      out.name = types::to_string(e_.types, id);
-    }
-    return out;
-  }
-
-  ExprId read(const TraceValue& value) const {
-    const ExprId word = build_.name(value.word);
-    const ExprId out = value.member.empty() ? word : build_.member(word, value.member);
-    if (!value.cast) return out;
-    const types::Type& type = e_.types[value.cast];
-    syntax::TypeName name = type_name(value.cast);
-    if (type.char_like && !type.is_signed) name.name = "uint8";
-    return name.name == "uint64" && name.suffixes.empty() ? out : build_.cast(std::move(name), out);
-  }
-
-  // The variables that are read.
-  std::set<std::string> variables_of(const Values& values, const Statements& statements) const {
-    std::set<std::string> out;
-    const auto visit = [&](ExprId id) {
-      if (const auto* found = script_.ast.get<syntax::Variable>(id)) out.insert(found->name);
-    };
-    for (const ExprId each : values) check::walk(script_.ast, each, visit);
-    for (const StmtId each : statements) check::walk(script_.ast, each, visit);
-    return out;
-  }
-
-  static std::vector<std::string> names_of(const TraceProbes& probes) {
-    std::vector<std::string> out;
-    for (const TraceArgument& argument : probes.arguments) out.push_back(argument.name);
-    return out;
-  }
-
-  // Requires one condition at least.
-  ExprId all_hold(const Values& conditions) const {
-    ExprId out = conditions.front();
-    for (size_t i = 1; i < conditions.size(); ++i) out = build_.binary(BinaryOp::kLogicalAnd, out, conditions[i]);
-    return out;
-  }
-
-  Statements only_if(const Values& conditions, Statements then) const {
-    if (conditions.empty()) return then;
-    return {build_.when(all_hold(conditions), std::move(then))};
-  }
-
-  void add_action(const TracePlace& place, Statements body) {
-    bool reads_types = false;  // what debug information tells
-    for (const StmtId each : body)
-      check::walk(script_.ast, each, [&](ExprId id) {
-        const auto* word = script_.ast.get<syntax::Name>(id);
-        reads_types |= word != nullptr && (word->name == "args" || word->name == kResult);
-      });
-    std::vector<syntax::AttachPoint> points = place.points;
-    for (syntax::AttachPoint& point : points) {
-      point.span = point.provider.span = build_.span;
-      for (syntax::AttachPart& part : point.parts) part.span = build_.span;
-    }
-    build_.action(std::move(points), std::move(body));
-    script_.probes.push_back(reads_types ? place.typed : place.plain);
-  }
 
   // ---- Trees: the first target is the root
 
@@ -477,17 +253,14 @@ class TraceScriptWriter {
     if (is_root(probes)) append(emit, hold(target, probes));
     if (wants_entry) {
       Values shown = name_of(probes);
-      const Values values = target.has_list && !shows_all(target) ? chosen(target, names) : all_of(probes);
+      const Values values = target.has_list && !shows_all(target) ? chosen(target, probes) : all_of(probes);
       shown.insert(shown.end(), values.begin(), values.end());
       emit.push_back(run(is_pair_ ? "span_enter" : "instant", std::move(shown)));
     }
     if (emit.empty()) return;
 
     Statements body;
-    const std::set<std::string> used = variables_of(conditions, emit);
-    for (const TraceArgument& argument : probes.arguments)
-      if (used.contains("$" + argument.name))
-        body.push_back(build_.assign(variable(argument.name), read(argument.value)));
+    read_arguments(probes, conditions, emit, body);
     if (is_chosen && probes.has_frames) {
       // An exception leaves calls without a return, whose frames others have later.
       body.push_back(build_.assign(variable(depth_name()), stack_pointer()));
@@ -522,11 +295,6 @@ class TraceScriptWriter {
     add_action(probes.leave, std::move(body));
   }
 
-  ExprId stack_pointer() const {
-    const kernel::Arch& arch = e_.kernel->arch();
-    return build_.call("reg", {build_.text(kernel::register_name(arch, arch.stack_pointer_offset))});
-  }
-
   // For the returns of the calls that were chosen when they began. A call is known by its frame or, where that is not
   // known, by its depth.
   Statements if_chosen(const TraceProbes& probes, const Statements& emit) const {
@@ -556,11 +324,6 @@ class TraceScriptWriter {
   std::string numbered(std::string_view map) const { return fmt::format("{}{}", map, count_); }
   ExprId open_of(size_t target) const { return of_thread(fmt::format("@open{}", target)); }
 
-  // The name of a variable that no argument has.
-  std::string unused_name(std::string out) const {
-    while (std::ranges::find(arguments_, out) != arguments_.end()) out += '_';
-    return out;
-  }
   std::string depth_name() const { return unused_name("depth"); }
 
   // Only filters: everything is shown.
@@ -568,10 +331,57 @@ class TraceScriptWriter {
     return target.values.empty() && !target.wants_return && !target.filters.empty();
   }
 
-  Values chosen(const TraceTarget& target, const std::vector<std::string>& names) {
+  // The listed values, and what pointers to structs among them lead to.
+  Values chosen(const TraceTarget& target, const TraceProbes& probes) {
     Values out;
-    for (const TraceItem& value : target.values) out.push_back(expression({target_, value}, names));
+    const std::vector<std::string> names = names_of(probes);
+    for (const TraceItem& value : target.values) {
+      out.push_back(expression({target_, value}, names));
+      const bool is_listed =
+          std::ranges::find(target.values, "*" + value.text, &TraceItem::text) != target.values.end();
+      if (!is_listed && leads_to_struct(type_of(out.back(), probes)))
+        out.push_back(build_.unary(UnaryOp::kDereference, expression({target_, value}, names)));
+    }
     return out;
+  }
+
+  // Whether what the pointer leads to is shown, too; a graph has a line for all.
+  bool leads_to_struct(types::TypeId id) {
+    if (!id || e_.types[id].kind != types::Kind::kPointer || options_.is_graph || options_.shows_addresses)
+      return false;
+    const types::TypeId pointee = e_.types[id].element;
+    e_.kernel->complete(e_.types, pointee);
+    const types::Type& element = e_.types[pointee];
+    return element.kind == types::Kind::kStruct && element.complete && element.size_bytes > 0 &&
+           element.size_bytes <= kMaxStructBytes;
+  }
+
+  // The type of an argument, or of what members and elements lead to from there; invalid if it is another expression.
+  types::TypeId type_of(ExprId id, const TraceProbes& probes) {
+    const syntax::Ast& ast = script_.ast;
+    if (const auto* word = ast.get<syntax::Variable>(id)) {
+      const auto found =
+          std::ranges::find(probes.arguments, word->name.substr(1), [](const auto& each) { return each.name; });
+      return found == probes.arguments.end() ? types::TypeId() : found->type;
+    }
+    const auto pointee = [&](types::TypeId of) {
+      const bool leads_on =
+          of && (e_.types[of].kind == types::Kind::kPointer || e_.types[of].kind == types::Kind::kArray);
+      return leads_on ? e_.types[of].element : types::TypeId();
+    };
+    if (const auto* access = ast.get<syntax::Access>(id)) {
+      const std::string name = access->name;
+      types::TypeId base = type_of(access->base, probes);
+      if (base && e_.types[base].kind == types::Kind::kPointer) base = pointee(base);
+      if (!base || e_.types[base].kind != types::Kind::kStruct) return {};
+      e_.kernel->complete(e_.types, base);
+      const auto member = types::find_member(e_.types, base, name);
+      return member ? member->type : types::TypeId();
+    }
+    if (const auto* index = ast.get<syntax::Index>(id)) return pointee(type_of(index->base, probes));
+    if (const auto* unary = ast.get<syntax::Unary>(id); unary && unary->op == UnaryOp::kDereference)
+      return pointee(type_of(unary->operand, probes));
+    return {};
   }
 
   // Every argument, and what pointers to structs lead to; a graph has a line for all.
@@ -590,9 +400,7 @@ class TraceScriptWriter {
       out.push_back(is_bytes && !is_string(probes, argument, element)
                         ? build_.record(argument.name, build_.cast(void_pointer(), variable(argument.name)))
                         : variable(argument.name));
-      const bool is_struct = element.kind == types::Kind::kStruct && element.complete && element.size_bytes > 0;
-      if (is_struct && element.size_bytes <= kMaxStructBytes && !options_.is_graph)
-        out.push_back(build_.unary(UnaryOp::kDereference, variable(argument.name)));
+      if (leads_to_struct(argument.type)) out.push_back(build_.unary(UnaryOp::kDereference, variable(argument.name)));
     }
     return out;
   }
@@ -617,21 +425,13 @@ class TraceScriptWriter {
     return {build_.text(format_of(probes.name))};
   }
 
-  run::Environment& e_;
   const TraceOptions& options_;
-  run::BuiltScript script_;
-  Build build_{script_.ast, {}};                                    // with the place of the current target
-  bool counts_calls_ = false;                                       // in progress, by thread
-  bool is_pair_ = false;                                            // entry and return of the current target are shown
-  size_t count_ = 0;                                                // of targets
-  source::SourceId target_;                                         // the current one
-  std::vector<TypedValue> when_;                                    // TraceOptions::when
-  std::string root_function_;                                       // `func` of the root; empty: of a wildcard
-  std::vector<std::string> arguments_;                              // of the current target's functions
-  std::map<std::pair<uint32_t, size_t>, source::SourceId> copies_;  // for the parser, by source and offset
-  std::vector<TraceScript::Part> parts_;
+  bool counts_calls_ = false;     // in progress, by thread
+  bool is_pair_ = false;          // entry and return of the current target are shown
+  size_t count_ = 0;              // of targets
+  std::vector<TypedValue> when_;  // TraceOptions::when
+  std::string root_function_;     // `func` of the root; empty: of a wildcard
   std::vector<std::string> order_;
-  std::vector<std::string> left_out_;
 };
 
 Status check_options(const TraceOptions& options) {
@@ -658,28 +458,6 @@ Result<TraceScript> write_trace_script(std::span<const std::string> targets, con
     TRY_STATUS(writer.add(target, TRY(find_trace_probes(target, names_return, environment))));
   }
   return writer.finish();
-}
-
-namespace {
-
-std::string argument_hint(const TraceScript::Part& part, std::string_view wrong) {
-  const std::vector<std::string_view> known(part.arguments.begin(), part.arguments.end());
-  const std::string near = nearest(wrong, known);
-  if (!near.empty()) return fmt::format("did you mean `{}`?", near);
-  if (known.empty()) return "the names of its arguments are not known";
-  return fmt::format("its arguments are {}", join(part.arguments, ", "));
-}
-
-}  // namespace
-
-source::Diagnostic at_target(source::Diagnostic diagnostic, const TraceScript& script, const source::Sources& sources) {
-  for (const TraceScript::Part& part : script.parts) {
-    if (std::ranges::find(part.typed, diagnostic.span.source) == part.typed.end()) continue;
-    diagnostic.notes.clear();  // they are about other places of the script
-    if (diagnostic.id == "unknown-name") diagnostic.hint = argument_hint(part, sources.text(diagnostic.span));
-    break;
-  }
-  return diagnostic;
 }
 
 }  // namespace espy::trace

@@ -10,17 +10,16 @@
 #include <vector>
 
 #include "run/environment.h"
-#include "run/run_script.h"
-#include "source/diagnostic.h"
-#include "trace/trace_target.h"
+#include "trace/target_script.h"
 
 namespace espy::trace {
 
 // How calls are shown.
 struct TraceOptions {
   bool is_graph = false;
-  bool is_ordered = false;  // only calls within each other, in the order of the targets
-  uint64_t depth = 0;       // 0: any
+  bool is_ordered = false;       // only calls within each other, in the order of the targets
+  bool shows_addresses = false;  // of structs: not what is there
+  uint64_t depth = 0;            // 0: any
   uint64_t slower_than_ns = 0;
   uint64_t events = 0;  // after which it ends; 0: none
   // Conditions of the root, the first target: only the trees of calls for which all hold are shown.
@@ -31,26 +30,9 @@ struct TraceOptions {
   bool are_trees() const { return !when.empty() || (is_graph && slower_than_ns != 0); }
 };
 
-struct TraceScript {
-  // A target, and what can be named in it.
-  struct Part {
-    std::vector<source::SourceId> typed;  // the target; of the root, the conditions of TraceOptions::when, too
-    std::vector<std::string> arguments;
-  };
-  run::BuiltScript script;
-  std::vector<Part> parts;
-  std::vector<std::string> left_out = {};  // sentences: arguments that are not shown
-};
-
 // The sources of `environment` get what the user typed, which the spans of the tree are in, and its diagnostics what is
 // wrong with the syntax of that.
 Result<TraceScript> write_trace_script(std::span<const std::string> targets, const TraceOptions& options,
                                        run::Environment& environment);
-
-// ---- Errors in the script of `espy trace`.
-
-// The diagnostic as it is shown, which is about what the user typed. One about an unknown name gets the names that
-// there are.
-source::Diagnostic at_target(source::Diagnostic diagnostic, const TraceScript& script, const source::Sources& sources);
 
 }  // namespace espy::trace

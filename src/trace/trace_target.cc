@@ -153,7 +153,16 @@ class Finder {
     const std::vector<std::string> parts = run::split_attach_point(target.place);
     if (const spec::Provider* provider = e_.registry.find_provider(parts[0]); provider && parts.size() > 1)
       return from_provider(*provider, {parts.begin() + 1, parts.end()});
-    if (parts.size() == 1) return kernel_function(parts[0], "");
+    if (parts.size() == 1) {
+      const bool is_known =
+          has_wildcard(parts[0]) || e_.kernel->c_prototype(parts[0], "") || !e_.kernel->functions(parts[0]).empty();
+      const std::string_view prefix = kEntryPrefix;
+      const std::string call = parts[0].starts_with(prefix) ? parts[0].substr(prefix.size()) : parts[0];
+      if (!is_known && is_system_call(call)) return system_call(call);
+      return kernel_function(parts[0], "");
+    }
+    if (parts.size() == 2 && parts[0] == "syscalls" && !parts[1].starts_with("sys_") && is_system_call(parts[1]))
+      return system_call(parts[1]);
     const bool is_path = parts[0].find('/') != std::string::npos;
     if (!is_path && parts.size() == 2 && !e_.kernel->tracepoints(parts[0], parts[1]).empty())
       return from_provider(*e_.registry.find_provider("tracepoint"), parts);
@@ -163,6 +172,31 @@ class Finder {
   }
 
  private:
+  // ---- System calls: the event of the entry, and the event of the exit
+
+  static constexpr const char *kSystemCalls = "syscalls", *kEntryPrefix = "sys_enter_", *kExitPrefix = "sys_exit_";
+
+  bool is_system_call(const std::string& name) const {
+    return !e_.kernel->tracepoints(kSystemCalls, kEntryPrefix + name).empty();
+  }
+
+  std::vector<TraceProbes> system_call(const std::string& name) {
+    const spec::Provider& provider = *e_.registry.find_provider("tracepoint");
+    const std::vector<std::string> entry = {kSystemCalls, kEntryPrefix + name};
+    TraceProbes out{.entry = typed_place(provider.name, entry),
+                    .leave = typed_place(provider.name, {kSystemCalls, kExitPrefix + name})};
+    out.is_system_call = true;
+    if (has_wildcard(name)) return {std::move(out)};
+    out.name = name;
+    out.function = entry.back();
+    source::Diagnostics ignored;
+    const std::vector<spec::BoundProbe> bound = bind(provider, entry, true, ignored);
+    if (!bound.empty()) add_arguments(out, context_of(provider, bound[0], true));
+    std::erase_if(out.arguments, [](const TraceArgument& each) { return each.name == "__syscall_nr"; });
+    out.result = {"args", "ret"};
+    return {std::move(out)};
+  }
+
   // ---- The kernel's functions: by trampolines, or by kprobes with the types that BTF has for them
   Result<std::vector<TraceProbes>> kernel_function(const std::string& name, const std::string& module) {
     const bool is_wildcard = has_wildcard(name);

@@ -19,6 +19,7 @@ namespace espy::trace {
 //   FUNCTION(a, a->b.c, return)         with these values; none of them `return`: only its entry
 //   FUNCTION(a->b > 100, a)             only where the comparison holds: == != > >= < <=
 //   FILE:FUNCTION                       a function of a program or library; with parentheses in its name in quotes
+//   SYSCALL, syscalls:SYSCALL           a system call, if the kernel has no function of this name
 //   PROVIDER:...                        any attach point of the language: t:sched:sched_switch, usdt:FILE:NAME
 
 // One place of a list.
@@ -91,6 +92,7 @@ struct TraceProbes {
   // The stack pointer, the same at the entry and at the return, tells a call from all that it makes. An exception may
   // leave calls without a return.
   bool has_frames = false;
+  bool is_system_call = false;  // the probes are the events of its entry and its exit
   // Functions without `leave`, because a probe of their returns would end the program if an exception passes.
   std::vector<std::string> unsafe = {};
 };

@@ -50,6 +50,11 @@ Status set_graph(Options& options, std::string_view) {
   return {};
 }
 
+Status set_addresses(Options& options, std::string_view) {
+  own(options).shows_addresses = true;
+  return {};
+}
+
 Status set_order(Options& options, std::string_view) {
   own(options).is_ordered = true;
   return {};
@@ -69,6 +74,7 @@ Status set_before(Options& options, std::string_view text) {
 constexpr OptionRow kRows[] = {
     {'s', "stack-order", "", "show only calls nested in the order of the targets", set_order},
     {0, "graph", "", "show calls as an indented graph with durations", set_graph},
+    {0, "addresses", "", "show pointers to structs alone, without the struct", set_addresses},
     {0, "depth", "N", "show only N levels of nested calls", set_depth},
     {0, "when", "EXPR", "show only calls of the first target that meet EXPR, with what they call", add_when},
     {0, "slower-than", "TIME", "show only calls that take longer, such as 10us, 2ms; with --graph: as --when",
