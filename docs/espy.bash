@@ -2,7 +2,7 @@
 # `espy list` finds.
 
 # begin generated: make docs
-_espy_commands='run trace record tools list info explain examples help check format build lsp features snapshot version'
+_espy_commands='run trace count latency stacks args profile record tools list info explain examples help check format build lsp features snapshot version'
 _espy_tools='bashreadline bindsnoop bioerr biolatency biopattern biosnoop biostacks biotop bitesize bpflist bpfsnoop brkstack cachestat cachetop capable cgroupsnoop cgrouptop compactsnoop cpudist cpuwalk dbslower dbstat dcsnoop dcstat deadlock dirtop dnssnoop drsnoop elfsnoop errsnoop execsnoop exitsnoop faults filegone filelife fileslower filetop forksnoop fsdist fsrwstat fsslower futexctn gethostlatency hardirqs keysnoop killsnoop klockstat kmem kmemleak kpages kvmexit loads mdflush memleak migrations mmapfiles mountsnoop naptime netqtop netsize nssnoop numamove offcputime offwaketime oomkill opensnoop pidpersec pmheld pmlock ptracesnoop readahead runqlat runqlen runqslower segvsnoop setuids shmsnoop signals sigsnoop skbdrop slabratetop soconnect sofamily sofdsnoop softirqs softirqslower solisten ssllatency sslsnoop statsnoop swapin syncsnoop syscount tcpaccept tcpcong tcpconnect tcpconnlat tcpdrop tcplife tcppktlat tcpreset tcpretrans tcprtt tcpstates tcpsubnet tcptop tcptracer tcpwin threadsnoop timerlat ttysnoop ucalls udpdrop udptop uflow ugc uobjnew ustat uthreads vfscount vfsstat wakeuptime wqlat writeback xfsdist'
 _espy_options='-p --pid -c --cmd --follow --follow-new --cgroup --container --user -o --output -f --format -B --buffer --watch --listen -q --quiet -v --verbose --no-warnings --cost --budget --check-cost --yes --strict -k --warnings -i --input --record --rotate --keep --last --from --to -e --unsafe -I --include --probe-filter --test --bench --mode --debuginfo --dwarf-pid --traceable-functions --no-feature --usdt-file-activation -b --btf --dry-run --dump -d --time -l --list --examples -h --help --fmt --info -V --version'
 _espy_tool_options='-p --pid -c --cmd --follow --follow-new --cgroup --container --user -o --output -f --format -B --buffer --watch --listen -q --quiet -v --verbose --no-warnings --cost --budget --check-cost --yes --strict -k --warnings --unsafe --probe-filter --debuginfo --no-feature --dry-run --dump --help'
@@ -11,7 +11,12 @@ _espy_probes='begin: end: interval: profile: software: hardware: kprobe: kretpro
 _espy_options_of() {
   case $1 in
     run) echo '-p --pid -c --cmd --follow --cgroup --container -o --output -f --format --watch --listen -q --quiet -v --verbose --cost --budget --strict -i --input --record -e --unsafe --help' ;;
-    trace) echo '-s --stack-order --graph --depth --when --slower-than --before -n --events -p --pid -c --cmd --follow --cgroup --container -o --output -f --format -q --quiet --dump --help' ;;
+    trace) echo '-s --stack-order --graph --addresses --depth --when --slower-than --before -n --events -p --pid -c --cmd --follow --cgroup --container -o --output -f --format -q --quiet --dump --help' ;;
+    count) echo '-d --duration --interval --by -p --pid -c --cmd --follow --cgroup --container -o --output -f --format --strict --help' ;;
+    latency) echo '-d --duration --interval --by -p --pid -c --cmd --follow --cgroup --container -o --output -f --format --strict --help' ;;
+    stacks) echo '-d --duration --interval --kstack --ustack -p --pid -c --cmd --follow --cgroup --container -o --output -f --format --strict --help' ;;
+    args) echo '-d --duration --interval --frequency -p --pid -c --cmd --follow --cgroup --container -o --output -f --format --strict --help' ;;
+    profile) echo '-d --duration -F --frequency --off-cpu -p --pid -c --cmd --follow --cgroup --container -o --output -f --format --strict --help' ;;
     record) echo '--for --size --depth --parents --kstack --ustack -p --pid -c --cmd --follow -o --output -q --quiet --rotate --keep --last --help' ;;
     tools) echo '--show --help' ;;
     list) echo '-p --pid -v --verbose -e --probe-filter --help' ;;
@@ -37,7 +42,7 @@ _espy_argument() {
     --container) echo 'ID' ;;
     --user) echo 'NAME' ;;
     -o | --output) echo 'FILE' ;;
-    -f | --format) echo 'text json trace folded flame pprof speedscope otlp' ;;
+    -f | --format) echo 'text json trace folded tree flame pprof speedscope otlp' ;;
     -B | --buffer) echo 'line full none' ;;
     --watch) echo 'INTERVAL' ;;
     --listen) echo 'ADDRESS:PORT' ;;
@@ -64,6 +69,9 @@ _espy_argument() {
     --slower-than) echo 'TIME' ;;
     --before) echo 'N' ;;
     -n | --events) echo 'N' ;;
+    -d | --duration) echo 'TIME' ;;
+    --interval) echo 'TIME' ;;
+    --by) echo 'EXPR' ;;
     --for) echo 'SCRIPT' ;;
     --size) echo 'BYTES' ;;
     --parents) echo 'N' ;;

@@ -1,7 +1,7 @@
 # Completion of espy in fish: options, probe types and, behind `tracepoint:` and its like, what `espy -l` finds.
 
 # begin generated: make docs
-set -g __espy_commands run trace record tools list info explain examples help check format build lsp features snapshot version
+set -g __espy_commands run trace count latency stacks args profile record tools list info explain examples help check format build lsp features snapshot version
 set -g __espy_tools bashreadline bindsnoop bioerr biolatency biopattern biosnoop biostacks biotop bitesize bpflist bpfsnoop brkstack cachestat cachetop capable cgroupsnoop cgrouptop compactsnoop cpudist cpuwalk dbslower dbstat dcsnoop dcstat deadlock dirtop dnssnoop drsnoop elfsnoop errsnoop execsnoop exitsnoop faults filegone filelife fileslower filetop forksnoop fsdist fsrwstat fsslower futexctn gethostlatency hardirqs keysnoop killsnoop klockstat kmem kmemleak kpages kvmexit loads mdflush memleak migrations mmapfiles mountsnoop naptime netqtop netsize nssnoop numamove offcputime offwaketime oomkill opensnoop pidpersec pmheld pmlock ptracesnoop readahead runqlat runqlen runqslower segvsnoop setuids shmsnoop signals sigsnoop skbdrop slabratetop soconnect sofamily sofdsnoop softirqs softirqslower solisten ssllatency sslsnoop statsnoop swapin syncsnoop syscount tcpaccept tcpcong tcpconnect tcpconnlat tcpdrop tcplife tcppktlat tcpreset tcpretrans tcprtt tcpstates tcpsubnet tcptop tcptracer tcpwin threadsnoop timerlat ttysnoop ucalls udpdrop udptop uflow ugc uobjnew ustat uthreads vfscount vfsstat wakeuptime wqlat writeback xfsdist
 set -g __espy_probes begin: end: interval: profile: software: hardware: kprobe: kretprobe: fentry: fexit: uprobe: uretprobe: usdt: tracepoint: rawtracepoint: watchpoint: iter: self: test: bench:
 complete -c espy -s p -l pid -x -a '(__fish_complete_pids)' -d 'trace only this process, and end when it ends'
@@ -12,7 +12,7 @@ complete -c espy -l cgroup -x -d 'trace only the tasks in this control group and
 complete -c espy -l container -x -d 'like --cgroup, for a container (ID or a prefix of it) or a systemd unit'
 complete -c espy -l user -x -d 'run as this user, without capabilities, once the probes are attached'
 complete -c espy -s o -l output -r -F -d 'write the output to this file'
-complete -c espy -s f -l format -x -a 'text json trace folded flame pprof speedscope otlp' -d 'text (default): lines for people, as bpftrace prints them; json: one JSON object a line; trace: spans for chrome://tracing and Perfetto, to FILE.pftrace in the format of Perfetto; folded: maps keyed by stacks, a line for each stack; flame: maps keyed by stacks, as a flame graph (SVG); pprof: maps keyed by stacks, as a profile for go tool pprof; speedscope: maps keyed by stacks, for www.speedscope.app; otlp: spans, metrics and logs for OpenTelemetry, as lines of OTLP/JSON'
+complete -c espy -s f -l format -x -a 'text json trace folded tree flame pprof speedscope otlp' -d 'text (default): lines for people, as bpftrace prints them; json: one JSON object a line; trace: spans for chrome://tracing and Perfetto, to FILE.pftrace in the format of Perfetto; folded: maps keyed by stacks, a line for each stack; tree: maps keyed by stacks, as an indented tree; else as text; flame: maps keyed by stacks, as a flame graph (SVG); pprof: maps keyed by stacks, as a profile for go tool pprof; speedscope: maps keyed by stacks, for www.speedscope.app; otlp: spans, metrics and logs for OpenTelemetry, as lines of OTLP/JSON'
 complete -c espy -s B -l buffer -x -a 'line full none' -d 'output buffering: line (default), full or none'
 complete -c espy -l watch -x -d 'show the maps while they change, again after each interval (1s)'
 complete -c espy -l listen -x -d 'serve a page at / and Prometheus metrics at /metrics; only to this machine by default'
@@ -58,16 +58,22 @@ complete -c espy -l info -d 'the same as `espy features`'
 complete -c espy -s V -l version -d 'the same as `espy version`'
 complete -c espy -s s -l stack-order -d 'show only calls nested in the order of the targets'
 complete -c espy -l graph -d 'show calls as an indented graph with durations'
+complete -c espy -l addresses -d 'show pointers to structs alone, without the struct'
 complete -c espy -l depth -x -d 'show only N levels of nested calls'
 complete -c espy -l when -x -d 'show only calls of the first target that meet EXPR, with what they call'
 complete -c espy -l slower-than -x -d 'show only calls that take longer, such as 10us, 2ms; with --graph: as --when'
 complete -c espy -l before -x -d 'with --when: also show the last N calls of the thread before'
 complete -c espy -s n -l events -x -d 'end after N events'
+complete -c espy -s d -l duration -x -d 'end after this time, such as 10s or 500ms'
+complete -c espy -l interval -x -d 'show the numbers of each interval, such as 1s or 0.2'
+complete -c espy -l by -x -d 'one number for each value of EXPR, such as an argument'
+complete -c espy -l kstack -d 'count kernel stacks'
+complete -c espy -l ustack -d 'count user stacks'
+complete -c espy -l frequency -d 'count each value, no histogram'
+complete -c espy -l off-cpu -d 'show how long threads wait, and where, in us'
 complete -c espy -l for -x -d 'record what this script reads of its probes (may be given again)'
 complete -c espy -l size -x -d 'record this much of each text and struct that an argument points to (256)'
 complete -c espy -l parents -x -d 'record the ids and names of this many parents of each task (1)'
-complete -c espy -l kstack -d 'record the kernel stack of each event'
-complete -c espy -l ustack -d 'record the user stack of each event'
 complete -c espy -l show -x -d 'print the script of this tool'
 complete -c espy -l on -x -d 'check for this kernel, a file of `espy snapshot`; may be repeated (the running kernel)'
 complete -c espy -l espy -r -F -d 'the espy binary that becomes the tool (this one)'

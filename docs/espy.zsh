@@ -2,7 +2,7 @@
 # Completion of espy in zsh: options, probe types and, behind `tracepoint:` and its like, what `espy -l` finds.
 
 # begin generated: make docs
-local -a espy_commands=(run trace record tools list info explain examples help check format build lsp features snapshot version)
+local -a espy_commands=(run trace count latency stacks args profile record tools list info explain examples help check format build lsp features snapshot version)
 local -a espy_tools=(bashreadline bindsnoop bioerr biolatency biopattern biosnoop biostacks biotop bitesize bpflist bpfsnoop brkstack cachestat cachetop capable cgroupsnoop cgrouptop compactsnoop cpudist cpuwalk dbslower dbstat dcsnoop dcstat deadlock dirtop dnssnoop drsnoop elfsnoop errsnoop execsnoop exitsnoop faults filegone filelife fileslower filetop forksnoop fsdist fsrwstat fsslower futexctn gethostlatency hardirqs keysnoop killsnoop klockstat kmem kmemleak kpages kvmexit loads mdflush memleak migrations mmapfiles mountsnoop naptime netqtop netsize nssnoop numamove offcputime offwaketime oomkill opensnoop pidpersec pmheld pmlock ptracesnoop readahead runqlat runqlen runqslower segvsnoop setuids shmsnoop signals sigsnoop skbdrop slabratetop soconnect sofamily sofdsnoop softirqs softirqslower solisten ssllatency sslsnoop statsnoop swapin syncsnoop syscount tcpaccept tcpcong tcpconnect tcpconnlat tcpdrop tcplife tcppktlat tcpreset tcpretrans tcprtt tcpstates tcpsubnet tcptop tcptracer tcpwin threadsnoop timerlat ttysnoop ucalls udpdrop udptop uflow ugc uobjnew ustat uthreads vfscount vfsstat wakeuptime wqlat writeback xfsdist)
 local -a espy_probes=(begin: end: interval: profile: software: hardware: kprobe: kretprobe: fentry: fexit: uprobe: uretprobe: usdt: tracepoint: rawtracepoint: watchpoint: iter: self: test: bench:)
 local -a espy_options=(
@@ -17,8 +17,8 @@ local -a espy_options=(
   '*--user[run as this user, without capabilities, once the probes are attached]:NAME: '
   '*-o[write the output to this file]:FILE:_files'
   '*--output[write the output to this file]:FILE:_files'
-  '*-f[text (default)\: lines for people, as bpftrace prints them; json\: one JSON object a line; trace\: spans for chrome\://tracing and Perfetto, to FILE.pftrace in the format of Perfetto; folded\: maps keyed by stacks, a line for each stack; flame\: maps keyed by stacks, as a flame graph (SVG); pprof\: maps keyed by stacks, as a profile for go tool pprof; speedscope\: maps keyed by stacks, for www.speedscope.app; otlp\: spans, metrics and logs for OpenTelemetry, as lines of OTLP/JSON]:FORMAT:(text json trace folded flame pprof speedscope otlp)'
-  '*--format[text (default)\: lines for people, as bpftrace prints them; json\: one JSON object a line; trace\: spans for chrome\://tracing and Perfetto, to FILE.pftrace in the format of Perfetto; folded\: maps keyed by stacks, a line for each stack; flame\: maps keyed by stacks, as a flame graph (SVG); pprof\: maps keyed by stacks, as a profile for go tool pprof; speedscope\: maps keyed by stacks, for www.speedscope.app; otlp\: spans, metrics and logs for OpenTelemetry, as lines of OTLP/JSON]:FORMAT:(text json trace folded flame pprof speedscope otlp)'
+  '*-f[text (default)\: lines for people, as bpftrace prints them; json\: one JSON object a line; trace\: spans for chrome\://tracing and Perfetto, to FILE.pftrace in the format of Perfetto; folded\: maps keyed by stacks, a line for each stack; tree\: maps keyed by stacks, as an indented tree; else as text; flame\: maps keyed by stacks, as a flame graph (SVG); pprof\: maps keyed by stacks, as a profile for go tool pprof; speedscope\: maps keyed by stacks, for www.speedscope.app; otlp\: spans, metrics and logs for OpenTelemetry, as lines of OTLP/JSON]:FORMAT:(text json trace folded tree flame pprof speedscope otlp)'
+  '*--format[text (default)\: lines for people, as bpftrace prints them; json\: one JSON object a line; trace\: spans for chrome\://tracing and Perfetto, to FILE.pftrace in the format of Perfetto; folded\: maps keyed by stacks, a line for each stack; tree\: maps keyed by stacks, as an indented tree; else as text; flame\: maps keyed by stacks, as a flame graph (SVG); pprof\: maps keyed by stacks, as a profile for go tool pprof; speedscope\: maps keyed by stacks, for www.speedscope.app; otlp\: spans, metrics and logs for OpenTelemetry, as lines of OTLP/JSON]:FORMAT:(text json trace folded tree flame pprof speedscope otlp)'
   '*-B[output buffering\: line (default), full or none]:MODE:(line full none)'
   '*--buffer[output buffering\: line (default), full or none]:MODE:(line full none)'
   '*--watch[show the maps while they change, again after each interval (1s)]:INTERVAL: '
@@ -74,17 +74,24 @@ local -a espy_options=(
   '*-s[show only calls nested in the order of the targets]'
   '*--stack-order[show only calls nested in the order of the targets]'
   '*--graph[show calls as an indented graph with durations]'
+  '*--addresses[show pointers to structs alone, without the struct]'
   '*--depth[show only N levels of nested calls]:N: '
   '*--when[show only calls of the first target that meet EXPR, with what they call]:EXPR: '
   '*--slower-than[show only calls that take longer, such as 10us, 2ms; with --graph\: as --when]:TIME: '
   '*--before[with --when\: also show the last N calls of the thread before]:N: '
   '*-n[end after N events]:N: '
   '*--events[end after N events]:N: '
+  '*-d[end after this time, such as 10s or 500ms]:TIME: '
+  '*--duration[end after this time, such as 10s or 500ms]:TIME: '
+  '*--interval[show the numbers of each interval, such as 1s or 0.2]:TIME: '
+  '*--by[one number for each value of EXPR, such as an argument]:EXPR: '
+  '*--kstack[count kernel stacks]'
+  '*--ustack[count user stacks]'
+  '*--frequency[count each value, no histogram]'
+  '*--off-cpu[show how long threads wait, and where, in us]'
   '*--for[record what this script reads of its probes (may be given again)]:SCRIPT: '
   '*--size[record this much of each text and struct that an argument points to (256)]:BYTES: '
   '*--parents[record the ids and names of this many parents of each task (1)]:N: '
-  '*--kstack[record the kernel stack of each event]'
-  '*--ustack[record the user stack of each event]'
   '*--show[print the script of this tool]:NAME: '
   '*--on[check for this kernel, a file of `espy snapshot`; may be repeated (the running kernel)]:KERNEL: '
   '*--espy[the espy binary that becomes the tool (this one)]:FILE:_files'

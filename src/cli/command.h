@@ -42,6 +42,7 @@ struct Example {
 // the default.
 struct Command {
   std::string_view word = {};               // "trace"
+  std::string_view alias = {};              // another word for it, which people know; empty: none
   std::string_view summary = {};            // for the list of commands: begins with a verb
   Topic topic = Topic::kTrace;              //
   OptionRow option = {};                    // an older spelling: {'l', "list", ...}; `set` may be null

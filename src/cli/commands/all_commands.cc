@@ -6,6 +6,11 @@
 #define ESPY_COMMANDS(X) \
   X(kRun)                \
   X(kTrace)              \
+  X(kCount)              \
+  X(kLatency)            \
+  X(kStacks)             \
+  X(kArgs)               \
+  X(kProfile)            \
   X(kRecord)             \
   X(kTools)              \
   X(kList)               \
@@ -41,7 +46,8 @@ bool is_common(const Command& command, const OptionRow& row) {
 
 const Command* find_command(std::string_view word) {
   if (word.empty()) return nullptr;
-  const auto found = std::ranges::find(commands(), word, &Command::word);
+  const auto is_it = [&](const Command* each) { return each->word == word || each->alias == word; };
+  const auto found = std::ranges::find_if(commands(), is_it);
   return found == commands().end() ? nullptr : *found;
 }
 

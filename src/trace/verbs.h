@@ -1,0 +1,33 @@
+// The scripts of `espy count`, `latency`, `stacks` and `args`: numbers about the calls of any function.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+
+#include "run/environment.h"
+#include "trace/target_script.h"
+
+namespace espy::trace {
+
+enum class Verb : uint8_t { kCount, kLatency, kStacks, kArgs };
+
+struct VerbOptions {
+  std::string by;             // an expression of arguments that parts the numbers; empty: none
+  uint64_t duration_ns = 0;   // after which the run ends; 0: no limit
+  uint64_t interval_ns = 0;   // after which the numbers are shown and begin again; 0: shown at the end
+  bool kernel_stack = false;  // stacks: these, else those of where the probe is
+  bool user_stack = false;    //
+  bool is_frequency = false;  // args: counts each value, no histogram
+};
+
+// Conditions of a target choose calls: those of `return` when it returns, others when it begins. The sources of
+// `environment` get what the user typed, which the spans of the tree are in, and its diagnostics what is wrong with the
+// syntax of that.
+//
+// A call that several targets without conditions match is counted by the first of them: named functions come before
+// wildcards. What is left out, and why, is in TraceScript::left_out.
+Result<TraceScript> write_verb_script(Verb verb, std::span<const std::string> targets, const VerbOptions& options,
+                                      run::Environment& environment);
+
+}  // namespace espy::trace
