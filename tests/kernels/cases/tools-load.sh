@@ -7,6 +7,7 @@ for tool in "$(dirname -- "$ESPY")"/../tools/[${first_letters:-a-m}]*.bt; do
     mdflush | xfsdist) grep -Eq '`(fentry:md_mod|kprobe:xfs_)[a-z_:]*` \[no-such-probe\]' out && continue ;;  # no such module
     bashreadline | sslsnoop) grep -Eq '/bin/bash|libssl' out && continue ;;                                   # no such file
     dbslower | dbstat | uflow | ugc | uthreads) grep -q 'no probe matches `[a-z]*:\*:' out && continue ;;          # no such process
+    tcpcong) grep -q 'tcp_cong_state_set` \[no-such-probe\]' out && continue ;;                                  # before Linux 5.19
     kvmexit) grep -q 'tracepoint:kvm:kvm_exit` \[no-such-probe\]' out && continue ;;                            # no such module
   esac
   echo "$tool:"
