@@ -14,6 +14,7 @@ with open("/tmp/espy-drsnoop", "wb") as file:
         file.write(b"x" * 1000000)
 P
 expect '^[0-9:]{8} [0-9]+ +python3 +cgroup +[0-9]+ +[0-9]+ +[0-9]+$' "$ESPY" "$tools/drsnoop.bt" -c 'python3 write.py'
+expect '^[0-9:]{8} +[0-9]+ +[0-9]+ +[0-9]+ +[1-9][0-9]* +[0-9]+ +[0-9]+ ' "$ESPY" "$tools/vmscan.bt" -c 'python3 write.py'
 rm /tmp/espy-drsnoop
 counter() { sed -n "s/^$1 //p" /proc/vmstat; }
 before=$(counter pgmigrate_success)
