@@ -12,11 +12,12 @@ dd if=/dev/zero of=dir/file bs=4k count=2048 status=none
 cold() { umount dir && mount -t minix /dev/ram0 dir; }
 read_all='dd if=dir/file of=/dev/null bs=4k status=none'
 cold
-expect '^[0-9:]{8} +[0-9]{1,3} +2[01][0-9]{2} ' "$ESPY" "$tools/cachestat.bt" -c "$read_all"
-expect '^[0-9:]{8} +2[01][0-9]{2} +[0-9]{1,3} ' "$ESPY" "$tools/cachestat.bt" -c "$read_all"
+expect '^[0-9:]{8} +[0-9]+ +2[01][0-9]{2} ' "$ESPY" "$tools/cachestat.bt" -c "$read_all"
+expect '^[0-9:]{8} +[2-9][0-9]{3} +[0-9]{1,3} ' "$ESPY" "$tools/cachestat.bt" -c "$read_all"
 cold
-expect '^@read_ahead: 20[0-9]{2}' "$ESPY" "$tools/readahead.bt" -c "$read_all"
-expect '^@unused: [0-9]{1,2}$' cat expect.out
+"$ESPY" "$tools/readahead.bt" -c "$read_all" >out
+expect '^@read_ahead: 2[01][0-9]{2}$' cat out
+expect '^@unused: [0-9]{1,2}$' cat out
 cold
 expect '^@unused: [1-9]' "$ESPY" "$tools/readahead.bt" -c "$read_all count=3"
 cat >names.py <<'P'
@@ -27,4 +28,4 @@ P
 "$ESPY" "$tools/dcstat.bt" -c 'python3 names.py' >out
 awk '/^[0-9:]+ / { ok = $2 >= 500 && $4 >= 500 && $4 < 2000 } END { exit !ok }' out || { cat out; exit 1; }
 [ "$(uname -r | cut -d. -f1-2)" != 5.10 ] || exit 0  # tables need Linux 5.13
-expect '^[0-9]+ +dd +2[01][0-9]{2} +[0-9]{1,3} ' "$ESPY" "$tools/cachetop.bt" -c "$read_all"
+expect '^[0-9]+ +dd +2[0-9]{3} +[0-9]{1,3} ' "$ESPY" "$tools/cachetop.bt" -c "$read_all"
