@@ -28,4 +28,5 @@ P
 "$ESPY" "$tools/dcstat.bt" -c 'python3 names.py' >out
 awk '/^[0-9:]+ / { ok = $2 >= 500 && $4 >= 500 && $4 < 2000 } END { exit !ok }' out || { cat out; exit 1; }
 [ "$(uname -r | cut -d. -f1-2)" != 5.10 ] || exit 0  # tables need Linux 5.13
+cat dir/file >/dev/null
 expect '^[0-9]+ +dd +2[0-9]{3} +[0-9]{1,3} ' "$ESPY" "$tools/cachetop.bt" -c "$read_all"
