@@ -11,6 +11,7 @@
 #include "check/signature.h"
 #include "check/type_rules.h"
 #include "check/walk.h"
+#include "syntax/foreign_character.h"
 
 namespace espy::check {
 
@@ -181,12 +182,22 @@ class Binder {
     return request_.bound[index];
   }
 
+  // "did you mean `tracepoint:syscalls:sys_enter_openat`?" of "sys_enter_openat".
+  std::string event_named(const std::string& word) const {
+    if (has_wildcard(word)) return "";
+    const std::vector<std::string> found = request_.kernel.tracepoints("*", word);
+    return found.empty() ? "" : fmt::format("did you mean `tracepoint:{}`?", found.front());
+  }
+
   const spec::Provider* find(const syntax::AttachPoint& point, const std::string& word) {
     if (const spec::Provider* provider = request_.registry.find_provider(word)) return provider;
     std::vector<std::string> names;
     for (const spec::Provider* known : request_.registry.providers()) names.emplace_back(known->name);
-    request_.diagnostics.error("unknown-probe", point.provider.span, "no probe type named `" + word + "`",
-                               did_you_mean(to_lower(word), names));
+    std::string hint;
+    for (size_t i = 0; i < word.size() && hint.empty(); ++i) hint = syntax::foreign_character(word.substr(i));
+    if (hint.empty()) hint = did_you_mean(to_lower(word), names);
+    if (hint.empty() && point.parts.empty()) hint = event_named(word);
+    request_.diagnostics.error("unknown-probe", point.provider.span, "no probe type named `" + word + "`", hint);
     return nullptr;
   }
 
@@ -387,7 +398,7 @@ class Binder {
     if (!has_hint) return out;
     if (what.provider && !has_wildcard(text)) out.hint = what_else(*what.provider, what.parts);
     if (out.hint.empty() && has_others) out.hint = "`config = { missing_probes = \"warn\" }` continues without it";
-    if (out.hint.empty()) out.hint = "`espy -l` lists all probes";
+    if (out.hint.empty()) out.hint = "`espy list WORD` searches in the names of probes";
     return out;
   }
 

@@ -52,7 +52,9 @@ std::optional<TypeId> Checker::fold_operands(ExprId id, const Binary& node) {
   if (a && b && (is_logical(node.op) || compares || (is_number_literal(node.left) && is_number_literal(node.right)))) {
     const auto folded = fold_binary(node.op, *a, *b);
     if (!folded) {
-      error("bad-constant", span_of(id), "unable to fold literals due to overflow or underflow");
+      const bool is_by_zero = (node.op == BinaryOp::kDivide || node.op == BinaryOp::kModulo) && b->bits == 0;
+      error("bad-constant", span_of(id),
+            is_by_zero ? "this divides by zero" : "unable to fold literals due to overflow or underflow");
       return TypeId{};
     }
     if (is_comparison(node.op) || is_logical(node.op)) {
@@ -165,8 +167,24 @@ void Checker::adapt_literal(ExprId literal, TypeId other) {
 }
 
 TypeId Checker::bad_operands(const Binary& node, TypeId left, TypeId right) {
+  // What to write for an operand beside the other: `str(p)` for a pointer to text, a number without its quotes.
+  const auto operand_hint = [&](ExprId operand, TypeId own, TypeId other) -> std::string {
+    if (!own || !other) return "";
+    if (type_of(own).kind == Kind::kPointer && type_of(other).kind == Kind::kString)
+      return fmt::format("a pointer to text is read by `str({})`", request_.sources.text(span_of(operand)));
+    const auto literal = text(operand);
+    if (literal && is_int_like(type_of(other)) && parse_int(*literal))
+      return fmt::format("a number stands without quotes: {}", *literal);
+    return "";
+  };
+  std::string hint = operand_hint(node.left, left, right);
+  if (hint.empty()) hint = operand_hint(node.right, right, left);
+  const auto is_text = [&](TypeId type) { return type && type_of(type).kind == Kind::kString; };
+  if (hint.empty() && node.op == BinaryOp::kAdd && is_text(left) && is_text(right))
+    hint = fmt::format("`str_concat({}, {})` joins texts", request_.sources.text(span_of(node.left)),
+                       request_.sources.text(span_of(node.right)));
   error("bad-operands", node.op_span,
-        std::string("`") + spelling(node.op) + "` does not work on " + show(left) + " and " + show(right));
+        std::string("`") + spelling(node.op) + "` does not work on " + show(left) + " and " + show(right), hint);
   return {};
 }
 

@@ -88,7 +88,7 @@ std::vector<std::string_view> formats() {
 
 Status set_format(Options& options, std::string_view text) {
   if (output::find_sink(text) == nullptr)
-    return fail(fmt::format("Invalid output format \"{}\"", text), 0,
+    return fail(fmt::format("there is no output format `{}`", text), 0,
                 fmt::format("there are {}", fmt::join(formats(), ", ")));
   options.output.format = text;
   return {};

@@ -1,4 +1,5 @@
 // interval and profile: perf's software clock, on one CPU or on each.
+#include <fmt/format.h>
 #include <linux/perf_event.h>
 
 #include "base/strings.h"
@@ -15,9 +16,19 @@ constexpr uint64_t kMinPeriodNs = 1000;
 template <const spec::Provider& kRow>
 std::vector<spec::BoundProbe> bind(spec::BindRequest& request) {
   const auto rate = parse_rate(request.parts);
+  if (!rate && request.parts.size() == 2 && request.parts[1] == "0") {
+    request.diagnostics.error("bad-attach-point", request.point.span, "a timer needs a number from 1 on, not 0");
+    return {};
+  }
   if (!rate) return report_wrong_form(request, kRow.form, kRow.example.substr(0, kRow.example.find(' ')));
   if (rate->period_ns < kMinPeriodNs) {
-    request.diagnostics.error("period-too-short", request.point.span, "the shortest period is 1 microsecond");
+    const bool is_plain = request.parts.size() == 1 && parse_int(request.parts[0]);
+    const std::string hint = is_plain ? fmt::format(
+                                            "a number without a unit is in nanoseconds: `{0}:hz:{1}` fires {1} "
+                                            "times a second",
+                                            kRow.name, request.parts[0])
+                                      : "";
+    request.diagnostics.error("period-too-short", request.point.span, "the shortest period is 1 microsecond", hint);
     return {};
   }
   spec::BoundProbe bound;

@@ -225,7 +225,8 @@ std::string script_name(const RunOptions& options) {
 
 bool is_color_unwanted() {
   const char* no_color = ::getenv("NO_COLOR");  // no-color.org: set, and not empty
-  return no_color != nullptr && *no_color != '\0';
+  const char* terminal = ::getenv("TERM");
+  return (no_color != nullptr && *no_color != '\0') || (terminal != nullptr && std::string_view(terminal) == "dumb");
 }
 
 bool report(const source::Diagnostics& diagnostics, const source::Sources& sources, const RunOptions& options) {

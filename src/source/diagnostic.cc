@@ -1,6 +1,8 @@
 #include "source/diagnostic.h"
 
 #include <fmt/format.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
 
 #include <algorithm>
 
@@ -42,8 +44,22 @@ Style style(Severity severity) {
 bool starts_character(char c) { return (static_cast<unsigned char>(c) & 0xc0) != 0x80; }
 
 // A whole script can be one line: at most this many columns of it are shown, and this many before the span.
-constexpr size_t kShownColumns = 160;
-constexpr size_t kColumnsBefore = 60;
+// A terminal with fewer columns shows as many as fit behind the number of the line.
+constexpr size_t kMostColumns = 160;
+constexpr size_t kLeastColumns = 30;
+constexpr size_t kGutterColumns = 6 + 2 * 3;  // "123 | ", and two cuts
+
+size_t shown_columns() {
+  static const size_t kColumns = [] {
+    winsize window = {};
+    if (::isatty(STDERR_FILENO) != 1 || ::ioctl(STDERR_FILENO, TIOCGWINSZ, &window) != 0 || window.ws_col == 0)
+      return kMostColumns;
+    const size_t columns = window.ws_col;
+    return std::clamp(columns - std::min(columns, kGutterColumns), kLeastColumns, kMostColumns);
+  }();
+  return kColumns;
+}
+
 constexpr std::string_view kCut = "...";
 
 // The shown part of a line, and the position of the span in it, in bytes.
@@ -59,12 +75,12 @@ Shown shown(std::string_view line, size_t begin, size_t length) {
   for (size_t i = 0; i < line.size(); ++i) {
     if (i == 0 || starts_character(line[i])) starts.push_back(i);
   }
-  const size_t columns = starts.size();
-  if (columns <= kShownColumns) return {std::string(line), begin, length};
+  const size_t columns = starts.size(), most = shown_columns(), before = most * 3 / 8;
+  if (columns <= most) return {std::string(line), begin, length};
   starts.push_back(line.size());
   const auto column = static_cast<size_t>(std::lower_bound(starts.begin(), starts.end(), begin) - starts.begin());
-  const size_t first = std::min(column - std::min(column, kColumnsBefore), columns - kShownColumns);
-  const size_t last = first + kShownColumns;
+  const size_t first = std::min(column - std::min(column, before), columns - most);
+  const size_t last = first + most;
   std::string text(first == 0 ? "" : kCut);
   const size_t at = text.size() + begin - starts[first];
   text += line.substr(starts[first], starts[last] - starts[first]);

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "base/strings.h"
+#include "syntax/foreign_character.h"
 
 namespace espy::syntax {
 
@@ -430,6 +431,23 @@ void TokenStream::skip_balanced() {
   } while (depth > 0);
 }
 
+std::string foreign_character(std::string_view text) {
+  struct Row {
+    std::string_view bytes, name, instead;
+  };
+  constexpr Row kRows[] = {{"\xef\xbb\xbf", "U+FEFF, a byte order mark", "remove it"},
+                           {"\xc2\xa0", "U+00A0, a no-break space", "type a space"},
+                           {"\xe2\x80\x9c", "U+201C, a typographic quote", "type \""},
+                           {"\xe2\x80\x9d", "U+201D, a typographic quote", "type \""},
+                           {"\xe2\x80\x98", "U+2018, a typographic quote", "type '"},
+                           {"\xe2\x80\x99", "U+2019, a typographic quote", "type '"},
+                           {"\xe2\x80\x93", "U+2013, a dash", "type -"},
+                           {"\xe2\x80\x8b", "U+200B, a zero-width space", "remove it"}};
+  for (const Row& row : kRows)
+    if (text.starts_with(row.bytes)) return fmt::format("this is {}: {}", row.name, row.instead);
+  return "";
+}
+
 source::Diagnostic* TokenStream::error(std::string_view id, source::Span span, std::string message, std::string hint) {
   if (panic_) return nullptr;
   panic_ = true;
@@ -443,6 +461,8 @@ void TokenStream::remark(std::string_view id, source::Span span, std::string mes
 
 source::Diagnostic* TokenStream::unexpected(std::string_view what, std::string hint) {
   if (panic_ || broken_token()) return nullptr;
+  if (hint.empty() && at_word("and")) hint = "write `&&`";
+  if (hint.empty() && at_word("or")) hint = "write `||`";
   return error("unexpected-token", here(), fmt::format("expected {}, found {}", what, found()), std::move(hint));
 }
 
@@ -462,7 +482,8 @@ bool TokenStream::broken_token() {
       return true;
     case TokenKind::kUnknown:
       error("unexpected-character", where, fmt::format("`{}` has no meaning here", text()),
-            text().starts_with('\'') ? "strings are written in double quotes" : "");
+            text().starts_with('\'') ? "strings are written in double quotes"
+                                     : foreign_character(source_text().substr(token_.begin)));
       return true;
     default: return false;
   }

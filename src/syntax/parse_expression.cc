@@ -583,7 +583,10 @@ void ExpressionParser::check_assignable(ExprId target) {
   if (!stream_.ok()) return;
   if (ast_.get<Variable>(target) || ast_.get<Map>(target) || ast_.get<Index>(target) || ast_.get<Access>(target))
     return;
-  stream_.error("not-assignable", ast_[target].span, "this cannot be assigned to", "only variables and maps can");
+  const auto* name = ast_.get<Name>(target);
+  stream_.error("not-assignable", ast_[target].span, "this cannot be assigned to",
+                name != nullptr ? fmt::format("variables begin with `$`: did you mean `${}`?", name->name)
+                                : "only variables and maps can");
 }
 
 }  // namespace espy::syntax

@@ -117,10 +117,34 @@ void AttachPointParser::quoted_piece(uint32_t& offset, AttachPart& part) {
   part.text += value.value;
 }
 
+// Whether the parenthesis at `offset` is closed right before a `{`, as a condition that lacks its slashes.
+bool is_before_brace(std::string_view text, size_t offset) {
+  size_t depth = 0;
+  for (; offset < text.size(); ++offset) {
+    if (text[offset] == '(') ++depth;
+    if (text[offset] == ')' && --depth == 0) break;
+  }
+  const size_t next = offset < text.size() ? text.find_first_not_of(" \t\n", offset + 1) : text.npos;
+  return next != text.npos && text[next] == '{';
+}
+
 void AttachPointParser::expected_body() {
+  constexpr std::string_view kPredicate = "a condition stands between slashes: PROBE /pid == 12/ { ... }";
+  const std::string_view rest = stream_.source_text().substr(stream_.token().begin);
+  if (stream_.at_word("if")) {
+    stream_.unexpected("`{` or a predicate after the probe", std::string(kPredicate));
+    return;
+  }
+  // "tracepoint syscalls:sys_enter_openat {"
+  const std::string_view word = rest.substr(0, rest.find_first_of(" \t\n{"));
+  if (stream_.at(TokenKind::kIdentifier) && word.find(':') != word.npos) {
+    stream_.unexpected("`{` or a predicate after the probe",
+                       fmt::format("is a `:` missing before `{}`, or a `,`?", word));
+    return;
+  }
   if (stream_.at(TokenKind::kLeftParen) || stream_.at(TokenKind::kAssign)) {
     stream_.error("statement-outside-action", stream_.span(stream_.token()), "statements stand inside an action",
-                  "begin { ... }");
+                  is_before_brace(rest, 0) ? std::string(kPredicate) : "begin { ... }");
     return;
   }
   stream_.unexpected("`{` or a predicate after the probe", stream_.token().after_newline || stream_.at_end()
@@ -569,10 +593,22 @@ StmtNode StatementParser::while_loop() {
   return While{test, body};
 }
 
+// Whether the head of C's loop follows: `i = 0;`, `int i = 0;`, `$i = 0;`.
+bool is_c_loop(std::string_view text) {
+  const size_t end = text.find_first_of("={:;\n");
+  return end != text.npos && text[end] == '=' && (end + 1 == text.size() || text[end + 1] != '=');
+}
+
 // for ($kv : @map) { }, for ($v : @map[key]) { }, for ($i : a..b) { }, with or without the parentheses
 StmtNode StatementParser::for_loop() {
   stream_.advance();
   const bool paren = stream_.accept(TokenKind::kLeftParen);
+  if (is_c_loop(stream_.source_text().substr(stream_.token().begin))) {
+    stream_.error("bad-loop-range", stream_.span(stream_.token()), "a `for` runs over a range or a map",
+                  "for $i : 0..3 { }");
+    while (!stream_.at_end() && !stream_.at(TokenKind::kLeftBrace)) stream_.advance();
+    return ForMap{};
+  }
   const std::string variable(stream_.text());
   const Span variable_span = stream_.span(stream_.token());
   stream_.expect(TokenKind::kVariable, "after `for`");

@@ -169,7 +169,7 @@ TEST(CliOptions, WhatIsMissingIsReported) {
   EXPECT_EQ(error_of({"trace"}), "`espy trace` needs an argument");
   EXPECT_EQ(error_of({"version", "x"}), "`espy version` takes no word `x`");
   EXPECT_EQ(error_of({"--follow", "x.bt"}), "--follow needs a process to follow");
-  EXPECT_EQ(error_of({"-f", "jsn", "x.bt"}), "Invalid output format \"jsn\"");
+  EXPECT_EQ(error_of({"-f", "jsn", "x.bt"}), "there is no output format `jsn`");
 }
 
 TEST(CliOptions, AReplayHasNoCostInTheKernel) {
