@@ -3,9 +3,9 @@
 
 # begin generated: make docs
 _espy_commands='run trace count latency stacks args profile record tools list info explain examples help check format build lsp features snapshot version'
-_espy_tools='bashreadline bindsnoop bioerr biolatency biopattern biosnoop biostacks biotop bitesize bpflist bpfsnoop brkstack cachestat cachetop capable cgroupsnoop cgrouptop compactsnoop cpudist cpuwalk dbslower dbstat dcsnoop dcstat deadlock dirtop dnssnoop drsnoop elfsnoop errsnoop execsnoop exitsnoop faults filegone filelife fileslower filetop forksnoop fsdist fsrwstat fsslower futexctn gethostlatency hardirqs keysnoop killsnoop klockstat kmem kmemleak kpages kvmexit loads mdflush memleak migrations mmapfiles mountsnoop naptime netqtop netsize nssnoop numamove offcputime offwaketime oomkill opensnoop pidpersec pmheld pmlock ptracesnoop readahead runqlat runqlen runqslower segvsnoop setuids shmsnoop signals sigsnoop skbdrop slabratetop soconnect sofamily sofdsnoop softirqs softirqslower solisten ssllatency sslsnoop statsnoop swapin syncsnoop syscount tcpaccept tcpcong tcpconnect tcpconnlat tcpdrop tcplife tcppktlat tcpreset tcpretrans tcprtt tcpstates tcpsubnet tcptop tcptracer tcpwin threadsnoop timerlat ttysnoop ucalls udpdrop udptop uflow ugc uobjnew ustat uthreads vfscount vfsstat wakeuptime wqlat writeback xfsdist'
-_espy_options='-p --pid -c --cmd --follow --follow-new --cgroup --container --user -o --output -f --format -B --buffer --watch --listen -q --quiet -v --verbose --no-warnings --cost --budget --check-cost --yes --strict -k --warnings -i --input --record --rotate --keep --last --from --to -e --unsafe -I --include --probe-filter --test --bench --mode --debuginfo --dwarf-pid --traceable-functions --no-feature --usdt-file-activation -b --btf --dry-run --dump -d --time -l --list --examples -h --help --fmt --info -V --version'
-_espy_tool_options='-p --pid -c --cmd --follow --follow-new --cgroup --container --user -o --output -f --format -B --buffer --watch --listen -q --quiet -v --verbose --no-warnings --cost --budget --check-cost --yes --strict -k --warnings --unsafe --probe-filter --debuginfo --no-feature --dry-run --dump --help'
+_espy_tools='bashreadline bindsnoop bioerr biolatency biolatpcts biopattern biosnoop biostacks biotop bitesize bpflist bpfsnoop brkstack cachestat cachetop capable cgroupsnoop cgrouptop compactsnoop cpudist cpustat cpuunclaimed cpuwalk dbslower dbstat dcsnoop dcstat deadlock dirtop dnssnoop drsnoop elfsnoop errsnoop execsnoop exitsnoop faults fdleak filegone filelife filelocks fileslower filetop forksnoop fsdist fsrwstat fsslower futexctn gethostlatency hardirqs keysnoop killsnoop klockstat kmem kmemleak kpages kvmexit loads mdflush memleak migrations mmapfiles modsnoop mountsnoop naptime netqtop netsize nssnoop numamove nvmelatency offcputime offwaketime oomkill opensnoop pidpersec pmheld pmlock ptracesnoop readahead runqlat runqlen runqslower scsilatency segvsnoop setuids shmsnoop signals sigsnoop skbdrop slabratetop soconnect sofamily sofdsnoop softirqs softirqslower solisten ssllatency sslsnoop statsnoop swapin syncsnoop syscount tcpaccept tcpcong tcpconnect tcpconnlat tcpdrop tcplife tcppktlat tcpreset tcpretrans tcprtt tcpstates tcpsubnet tcpsynbl tcptop tcptracer tcpwin threadsnoop timerlat ttysnoop ucalls udpdrop udptop uflow ugc undump uobjnew ustat uthreads vfscount vfsstat vmscan wakeuptime wqlat writeback writesync xfsdist'
+_espy_options='-p --pid -c --cmd --follow --follow-new --cgroup --container --duration --user -o --output -f --format -B --buffer --watch --listen -q --quiet -v --verbose --no-warnings --cost --budget --check-cost --yes --strict -k --warnings -i --input --record --rotate --keep --last --from --to -e --unsafe -I --include --probe-filter --test --bench --mode --debuginfo --dwarf-pid --traceable-functions --no-feature --usdt-file-activation -b --btf --dry-run --dump -d --time -l --list --examples -h --help --fmt --info -V --version'
+_espy_tool_options='-p --pid -c --cmd --follow --follow-new --cgroup --container -d --duration --user -o --output -f --format -B --buffer --watch --listen -q --quiet -v --verbose --no-warnings --cost --budget --check-cost --yes --strict -k --warnings --unsafe --probe-filter --debuginfo --no-feature --dry-run --dump --help'
 _espy_probes='begin: end: interval: profile: software: hardware: kprobe: kretprobe: fentry: fexit: uprobe: uretprobe: usdt: tracepoint: rawtracepoint: watchpoint: iter: self: test: bench:'
 # The options of a command.
 _espy_options_of() {
@@ -40,6 +40,7 @@ _espy_argument() {
     -c | --cmd) echo 'COMMAND' ;;
     --cgroup) echo 'PATH' ;;
     --container) echo 'ID' ;;
+    --duration) echo 'TIME' ;;
     --user) echo 'NAME' ;;
     -o | --output) echo 'FILE' ;;
     -f | --format) echo 'text json trace folded tree flame pprof speedscope otlp' ;;
@@ -69,7 +70,6 @@ _espy_argument() {
     --slower-than) echo 'TIME' ;;
     --before) echo 'N' ;;
     -n | --events) echo 'N' ;;
-    -d | --duration) echo 'TIME' ;;
     --interval) echo 'TIME' ;;
     --by) echo 'EXPR' ;;
     --for) echo 'SCRIPT' ;;

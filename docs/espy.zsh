@@ -3,7 +3,7 @@
 
 # begin generated: make docs
 local -a espy_commands=(run trace count latency stacks args profile record tools list info explain examples help check format build lsp features snapshot version)
-local -a espy_tools=(bashreadline bindsnoop bioerr biolatency biopattern biosnoop biostacks biotop bitesize bpflist bpfsnoop brkstack cachestat cachetop capable cgroupsnoop cgrouptop compactsnoop cpudist cpuwalk dbslower dbstat dcsnoop dcstat deadlock dirtop dnssnoop drsnoop elfsnoop errsnoop execsnoop exitsnoop faults filegone filelife fileslower filetop forksnoop fsdist fsrwstat fsslower futexctn gethostlatency hardirqs keysnoop killsnoop klockstat kmem kmemleak kpages kvmexit loads mdflush memleak migrations mmapfiles mountsnoop naptime netqtop netsize nssnoop numamove offcputime offwaketime oomkill opensnoop pidpersec pmheld pmlock ptracesnoop readahead runqlat runqlen runqslower segvsnoop setuids shmsnoop signals sigsnoop skbdrop slabratetop soconnect sofamily sofdsnoop softirqs softirqslower solisten ssllatency sslsnoop statsnoop swapin syncsnoop syscount tcpaccept tcpcong tcpconnect tcpconnlat tcpdrop tcplife tcppktlat tcpreset tcpretrans tcprtt tcpstates tcpsubnet tcptop tcptracer tcpwin threadsnoop timerlat ttysnoop ucalls udpdrop udptop uflow ugc uobjnew ustat uthreads vfscount vfsstat wakeuptime wqlat writeback xfsdist)
+local -a espy_tools=(bashreadline bindsnoop bioerr biolatency biolatpcts biopattern biosnoop biostacks biotop bitesize bpflist bpfsnoop brkstack cachestat cachetop capable cgroupsnoop cgrouptop compactsnoop cpudist cpustat cpuunclaimed cpuwalk dbslower dbstat dcsnoop dcstat deadlock dirtop dnssnoop drsnoop elfsnoop errsnoop execsnoop exitsnoop faults fdleak filegone filelife filelocks fileslower filetop forksnoop fsdist fsrwstat fsslower futexctn gethostlatency hardirqs keysnoop killsnoop klockstat kmem kmemleak kpages kvmexit loads mdflush memleak migrations mmapfiles modsnoop mountsnoop naptime netqtop netsize nssnoop numamove nvmelatency offcputime offwaketime oomkill opensnoop pidpersec pmheld pmlock ptracesnoop readahead runqlat runqlen runqslower scsilatency segvsnoop setuids shmsnoop signals sigsnoop skbdrop slabratetop soconnect sofamily sofdsnoop softirqs softirqslower solisten ssllatency sslsnoop statsnoop swapin syncsnoop syscount tcpaccept tcpcong tcpconnect tcpconnlat tcpdrop tcplife tcppktlat tcpreset tcpretrans tcprtt tcpstates tcpsubnet tcpsynbl tcptop tcptracer tcpwin threadsnoop timerlat ttysnoop ucalls udpdrop udptop uflow ugc undump uobjnew ustat uthreads vfscount vfsstat vmscan wakeuptime wqlat writeback writesync xfsdist)
 local -a espy_probes=(begin: end: interval: profile: software: hardware: kprobe: kretprobe: fentry: fexit: uprobe: uretprobe: usdt: tracepoint: rawtracepoint: watchpoint: iter: self: test: bench:)
 local -a espy_options=(
   '*-p[trace only this process, and end when it ends]:PID:_pids'
@@ -14,6 +14,7 @@ local -a espy_options=(
   '*--follow-new[like --follow, without the processes that it has started already]'
   '*--cgroup[trace only the tasks in this control group and below, and end when it is removed]:PATH: '
   '*--container[like --cgroup, for a container (ID or a prefix of it) or a systemd unit]:ID: '
+  '*--duration[end after this time, such as 10s or 500ms, as Ctrl-C does; in tools also -d]:TIME: '
   '*--user[run as this user, without capabilities, once the probes are attached]:NAME: '
   '*-o[write the output to this file]:FILE:_files'
   '*--output[write the output to this file]:FILE:_files'
@@ -81,8 +82,6 @@ local -a espy_options=(
   '*--before[with --when\: also show the last N calls of the thread before]:N: '
   '*-n[end after N events]:N: '
   '*--events[end after N events]:N: '
-  '*-d[end after this time, such as 10s or 500ms]:TIME: '
-  '*--duration[end after this time, such as 10s or 500ms]:TIME: '
   '*--interval[show the numbers of each interval, such as 1s or 0.2]:TIME: '
   '*--by[one number for each value of EXPR, such as an argument]:EXPR: '
   '*--kstack[count kernel stacks]'

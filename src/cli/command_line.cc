@@ -321,6 +321,8 @@ Status check_recordings(const Options& options) {
   const bool has_part = options.replay.from_ns > 0 || options.replay.to_ns < UINT64_MAX;
   if (has_part && options.replay.files.empty() && !options.record.file)
     return fail("--from and --to choose a part of a recording, and there is none", 0, "-i FILE");
+  if (options.duration_ns > 0 && !options.replay.files.empty())
+    return fail("--duration limits a run on this machine, not a recording", 0, "--to chooses a part of a recording");
   const bool has_cost = options.cost.needs_hook_costs();
   if (has_cost && !options.replay.files.empty())
     return fail("-i runs nothing in the kernel: --cost, --budget and --check-cost have no meaning there");

@@ -68,6 +68,13 @@ std::optional<Value> value_of(const std::pair<std::string_view, Value> (&table)[
   return found != std::end(table) ? std::optional(found->second) : std::nullopt;
 }
 
+Status set_duration(Options& options, std::string_view text) {
+  constexpr uint64_t kLeastNs = 1'000'000;
+  options.duration_ns = TRY(parse_time("--duration", "takes a time such as 10s, 500ms or 2m", text));
+  if (options.duration_ns < kLeastNs) return fail(fmt::format("--duration {} is too short: 1ms is the shortest", text));
+  return {};
+}
+
 constexpr std::string_view kTimeSince = "takes a time since the beginning such as 10s, 1.5m or 200ms";
 
 Status set_from(Options& options, std::string_view text) {
@@ -286,6 +293,8 @@ constexpr OptionRow kProcessRows[] = {
     {0, "cgroup", "PATH", "trace only the tasks in this control group and below, and end when it is removed",
      set_cgroup},
     {0, "container", "ID", "like --cgroup, for a container (ID or a prefix of it) or a systemd unit", set_container},
+    {0, "duration", "TIME", "end after this time, such as 10s or 500ms, as Ctrl-C does; in tools also -d",
+     set_duration},
     {0, "user", "NAME", "run as this user, without capabilities, once the probes are attached", set_user},
 };
 
@@ -384,7 +393,7 @@ Result<uint64_t> parse_time(std::string_view option, std::string_view what, std:
 
 std::span<const OptionGroup> option_groups() {
   static constexpr OptionGroup kGroups[] = {
-      {"processes", "Which processes", kProcessRows},
+      {"processes", "Which processes, and how long", kProcessRows},
       {"output", "Output", kOutputRows},
       {"cost", "Cost and exactness", kCostRows},
       {"recordings", "Recordings", kRecordingRows},

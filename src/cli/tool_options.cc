@@ -24,6 +24,7 @@ constexpr ToolOption kToolOptions[] = {
     {"follow-new", false},
     {"cgroup"},
     {"container", false},
+    {"duration"},
     {"user"},
     {"output", false},
     {"format"},
@@ -73,6 +74,8 @@ std::vector<OptionRow> const& tool_option_rows() {
     std::vector<OptionRow> out;
     for (const OptionRow& row : option_rows())
       if (find_tool_option(row) != nullptr) out.push_back(row);
+    // Scripts have another -d, of bpftrace.
+    std::ranges::find(out, "duration", &OptionRow::long_name)->short_name = 'd';
     return out;
   }();
   return kRows;

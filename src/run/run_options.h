@@ -86,7 +86,8 @@ struct RunOptions {
   spec::Config config;
   symbols::Symbolizer::Options symbols;
 
-  std::string user;  // --user
+  std::string user;          // --user
+  uint64_t duration_ns = 0;  // --duration, from when all probes are attached; 0: no limit
   bool is_verbose = false;
   bool is_strict = false;
   bool is_dry_run = false;

@@ -8,6 +8,7 @@
 #include <signal.h>
 #include <sys/prctl.h>
 #include <sys/utsname.h>
+#include <time.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -290,6 +291,20 @@ Result<std::optional<program::Program>> compile_and_load(const check::Checked& c
   return std::move(compiled.program);
 }
 
+// --duration: sends this process the signal of Ctrl-C then.
+Status interrupt_after(uint64_t duration_ns) {
+  constexpr uint64_t kSecond = 1'000'000'000;
+  sigevent event = {};
+  event.sigev_notify = SIGEV_SIGNAL;
+  event.sigev_signo = SIGINT;
+  timer_t timer = {};
+  itimerspec when = {};
+  when.it_value = {static_cast<time_t>(duration_ns / kSecond), static_cast<long>(duration_ns % kSecond)};
+  if (::timer_create(CLOCK_MONOTONIC, &event, &timer) != 0 || ::timer_settime(timer, 0, &when, nullptr) != 0)
+    return fail_errno("cannot set a timer for --duration", errno);
+  return {};
+}
+
 // `child`: the process of -c; null without.
 runtime::SessionOptions session_options_of(const RunOptions& options, const check::Checked& checked,
                                            runtime::Child* child) {
@@ -313,6 +328,11 @@ runtime::SessionOptions session_options_of(const RunOptions& options, const chec
     out.tracee.child_program = runtime::split_command(*options.tracee.command)->front();
     out.on_attached = [child] { return child->let_go(); };
   }
+  if (options.duration_ns > 0)
+    out.on_attached = [next = std::move(out.on_attached), duration_ns = options.duration_ns]() -> Status {
+      TRY_STATUS(interrupt_after(duration_ns));
+      return next ? next() : Status();
+    };
   return out;
 }
 
