@@ -1,5 +1,8 @@
+#include <fmt/format.h>
+
 #include <optional>
 
+#include "base/strings.h"
 #include "check/checker.h"
 #include "program/probe_names.h"
 
