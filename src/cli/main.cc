@@ -62,6 +62,9 @@ int run(int argc, char** argv) {
   if (!options) return complain(options.error());
   if (options->record.file && options->command != commands().front())
     return complain({"--record goes with a script", 0, "espy --record FILE SCRIPT; `espy record` records probes"});
+  if (options->output.appends && options->own && options->own->makes_recordings())
+    return complain({"--append and --reopen are for text: nothing can be appended to a recording", 0,
+                     "--rotate 100M --keep 10, or --last 10m"});
   if (const espy::Status good = check_ring(*options); !good) return complain(good.error());
   const bool is_replay = !options->replay.files.empty();
   if (is_replay) options->shown_diagnostic = espy::run::as_of_recording;

@@ -266,6 +266,11 @@ Status set_rotate(Options& options, std::string_view text) {
   return {};
 }
 
+Status set_reopen(Options& options, std::string_view) {
+  options.output.appends = options.output.reopens = true;
+  return {};
+}
+
 Status set_keep(Options& options, std::string_view text) {
   const uint64_t count = TRY(parse_count("--keep", text));
   if (count < 2) return fail(fmt::format("--keep takes 2 files or more, not `{}`", text));
@@ -300,6 +305,9 @@ constexpr OptionRow kProcessRows[] = {
 
 constexpr OptionRow kOutputRows[] = {
     {'o', "output", "FILE", "write the output to this file", set_text<&Options::output, &RunOptions::Output::file>},
+    {0, "append", "", "with -o: append to the file instead of emptying it",
+     set_flag<&Options::output, &RunOptions::Output::appends>},
+    {0, "reopen", "", "like --append; open the file again at SIGHUP (logrotate)", set_reopen},
     {'f', "format", "FORMAT", "", set_format, formats, output::sinks_doc},
     {'B', "buffer", "MODE", "output buffering: line (default), full or none", set_buffering, names_in<kBufferings>},
     {0, "watch", "INTERVAL", "show the maps while they change, again after each interval (1s)", set_watch},

@@ -27,6 +27,8 @@ constexpr ToolOption kToolOptions[] = {
     {"duration"},
     {"user"},
     {"output", false},
+    {"append"},
+    {"reopen"},
     {"format"},
     {"buffer"},
     {"verbose"},

@@ -187,6 +187,7 @@ std::unique_ptr<Sink> make_tree_sink(Writer& out, TextStyle style, Quiet quiet) 
 extern constexpr SinkRow kTreeSink = {.name = "tree",
                                       .doc = "maps keyed by stacks, as an indented tree; else as text",
                                       .has_text = true,
+                                      .has_lines = true,
                                       .create = make_tree_sink};
 
 }  // namespace espy::output

@@ -649,6 +649,7 @@ std::unique_ptr<Sink> make_json_sink(Writer& out, TextStyle style, Quiet quiet) 
 
 }  // namespace
 
-extern constexpr SinkRow kJsonSink = {.name = "json", .doc = "one JSON object a line", .create = make_json_sink};
+extern constexpr SinkRow kJsonSink = {
+    .name = "json", .doc = "one JSON object a line", .has_lines = true, .create = make_json_sink};
 
 }  // namespace espy::output

@@ -539,6 +539,7 @@ std::unique_ptr<Sink> make_otlp_sink(Writer& out, TextStyle style, Quiet quiet) 
 
 extern constexpr SinkRow kOtlpSink = {.name = "otlp",
                                       .doc = "spans, metrics and logs for OpenTelemetry, as lines of OTLP/JSON",
+                                      .has_lines = true,
                                       .create = make_otlp_sink};
 
 }  // namespace espy::output

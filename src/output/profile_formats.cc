@@ -333,6 +333,7 @@ std::unique_ptr<Sink> make_folded_sink(Writer& out, TextStyle style, Quiet quiet
 
 extern constexpr SinkRow kFoldedSink = {.name = "folded",
                                         .doc = "maps keyed by stacks, a line for each stack",
+                                        .has_lines = true,
                                         .shows_stacks = true,
                                         .create = make_folded_sink};
 

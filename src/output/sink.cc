@@ -36,6 +36,13 @@ std::string sinks_doc() {
   return out;
 }
 
+std::string sinks_with_lines() {
+  std::string out;
+  for (const SinkRow& row : sinks())
+    if (row.has_lines) out += fmt::format("{}{}", out.empty() ? "" : ", ", row.name);
+  return out;
+}
+
 namespace {
 constexpr size_t kFullBytes = 64 * 1024;
 }
@@ -66,6 +73,11 @@ void Writer::flush() {
   if (!buffer_.empty() && before_output_) before_output_();
   if (!buffer_.empty() && status_) status_ = write_all(fd_, buffer_);
   buffer_.clear();
+}
+
+void Writer::move_to(int fd) {
+  flush();
+  fd_ = fd;
 }
 
 void Writer::batch_end() {

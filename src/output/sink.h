@@ -39,6 +39,8 @@ class Writer {
   void wrote();
   void flush();
   void batch_end();  // after the records of one poll: flushes if kLine
+  // Flushes, and writes to `fd` from now on.
+  void move_to(int fd);
   // Calls this before it writes, and at each end of a batch: a line of progress must go.
   void before_output(std::function<void()> call) { before_output_ = std::move(call); }
   const Status& status() const { return status_; }
@@ -139,6 +141,7 @@ struct SinkRow {
   bool is_binary = false;     // not for terminals
   bool needs_files = false;   // frames of user code come with Frame::code
   bool has_text = false;      // shows what printf() prints as it is
+  bool has_lines = false;     // lines without a head or an end: the output of several runs can be in one file
   bool shows_stacks = false;  // only maps with a stack in the key
   // `out` must outlive the sink.
   std::unique_ptr<Sink> (*create)(Writer& out, TextStyle style, Quiet quiet);
@@ -149,5 +152,6 @@ struct SinkRow {
 const std::vector<SinkRow>& sinks();              // the first is the default
 const SinkRow* find_sink(std::string_view name);  // null if there is none
 std::string sinks_doc();                          // "text (default): DOC; json: DOC; ..."
+std::string sinks_with_lines();                   // "text, json, ..."
 
 }  // namespace espy::output

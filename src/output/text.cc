@@ -222,7 +222,10 @@ std::unique_ptr<Sink> make_text_sink(Writer& out, TextStyle style, Quiet quiet) 
 
 }  // namespace
 
-extern constexpr SinkRow kTextSink = {
-    .name = "text", .doc = "lines for people, as bpftrace prints them", .has_text = true, .create = make_text_sink};
+extern constexpr SinkRow kTextSink = {.name = "text",
+                                      .doc = "lines for people, as bpftrace prints them",
+                                      .has_text = true,
+                                      .has_lines = true,
+                                      .create = make_text_sink};
 
 }  // namespace espy::output

@@ -46,6 +46,8 @@ struct RunOptions {
   };
   struct Output {
     std::optional<std::string> file;  // -o; nullopt: stdout
+    bool appends = false;             // --append, --reopen: `file` is not emptied
+    bool reopens = false;             // --reopen
     std::string format = "text";
     output::Buffering buffering = output::Buffering::kLine;
     bool is_quiet = false;

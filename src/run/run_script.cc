@@ -135,6 +135,43 @@ runtime::TerminalText terminal_of(const output::SinkRow& format, const output::W
   return out;
 }
 
+Status check_appended(const RunOptions& options) {
+  if (!options.output.appends) return {};
+  const std::string_view option = options.output.reopens ? "--reopen" : "--append";
+  if (!options.output.file) return fail(fmt::format("{} needs a file to write to", option), 0, "-o FILE");
+  if (output::find_sink(options.output.format)->has_lines) return {};
+  return fail(fmt::format("{} cannot be used with -f {}: a file of this format holds one run, with a head and an end",
+                          option, options.output.format),
+              0, fmt::format("the formats that consist of lines are {}", output::sinks_with_lines()));
+}
+
+// O_APPEND: what another program has cut off from the file, as `copytruncate` of logrotate(8) does, leaves no hole.
+Result<OwnedFd> open_output_file(const RunOptions& options, int flags) {
+  const std::string file = options.is_dry_run ? "/dev/null" : *options.output.file;
+  return espy::open_output(file, O_WRONLY | O_CREAT | O_APPEND | flags, 0644);
+}
+
+// --reopen, after SIGHUP.
+void reopen_output(const RunOptions& options, Output& out) {
+  auto file = open_output_file(options, 0);
+  if (!file) {
+    const std::string message =
+        fmt::format("WARNING: {}; the output goes on to the file that was open\n", file.error().message);
+    std::fputs(printable(message).c_str(), stderr);
+    return;
+  }
+  out.writer->move_to(file->get());
+  out.file = std::move(*file);
+}
+
+// Until the session takes SIGHUP, SIGHUP waits: a rotation may come at any time. Children unblock all signals.
+void block_hangup() {
+  sigset_t blocked;
+  sigemptyset(&blocked);
+  sigaddset(&blocked, SIGHUP);
+  ::sigprocmask(SIG_BLOCK, &blocked, nullptr);
+}
+
 Result<Output> open_output(const RunOptions& options, const check::Checked& checked, bool is_built) {
   Output out;
   int fd = STDOUT_FILENO;
@@ -143,8 +180,7 @@ Result<Output> open_output(const RunOptions& options, const check::Checked& chec
     return fail(fmt::format("-f {} writes a binary file, not for a terminal", format.name), 0,
                 "name a file with -o, or redirect the output");
   if (options.output.file) {
-    const std::string file = options.is_dry_run ? "/dev/null" : *options.output.file;
-    out.file = TRY(espy::open_output(file, O_WRONLY | O_CREAT | O_TRUNC, 0644));
+    out.file = TRY(open_output_file(options, options.output.appends ? 0 : O_TRUNC));
     fd = out.file.get();
   }
   out.writer = std::make_unique<output::Writer>(fd, options.output.buffering);
@@ -495,6 +531,8 @@ Result<int> compile_and_run(const RunOptions& options, Environment* e, const Pre
                             BuiltScript* built) {
   StageClock clock(options.stages.are_timed, options.stages.started_at);
   clock.lap("start");
+  TRY_STATUS(check_appended(options));
+  if (options.output.reopens) block_hangup();
   const source::SourceId script = built == nullptr ? TRY(read_script(options, e->sources)) : source::SourceId();
   if (built == nullptr && !options.script.tool)
     TRY_STATUS(take_script_words(options, e->sources[script].text, e->config));
@@ -542,9 +580,10 @@ Result<int> compile_and_run(const RunOptions& options, Environment* e, const Pre
   if (child) child->wait_until_ready();
 
   Progress progress(STDERR_FILENO, !options.output.is_quiet);  // outlives the writer, which hides it
-  const Output out = TRY(open_output(options, checked, built != nullptr));
+  Output out = TRY(open_output(options, checked, built != nullptr));
   runtime::SessionOptions session_options = session_options_of(options, checked, child ? &*child : nullptr);
   session_options.shown.terminal = out.terminal;
+  if (options.output.reopens) session_options.on_hangup = [&] { reopen_output(options, out); };
   if (progress.is_shown()) {
     session_options.shown.progress = &progress;
     e->symbols.on_work([&progress] { progress.tick(); });

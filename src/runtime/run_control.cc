@@ -97,6 +97,7 @@ constexpr int kTickUs = 100'000;
 std::atomic<int> event_fd = -1;
 std::atomic<int> ending_signal = 0;
 std::atomic<bool> has_user_signal = false;
+std::atomic<bool> has_hangup = false;
 
 // Signals of a write that fails: its error says enough.
 constexpr int kWriteSignals[] = {SIGPIPE, SIGXFSZ};
@@ -117,6 +118,13 @@ void set_timer(int interval_us) {
 void on_user_signal(int) {
   const int saved = errno;
   has_user_signal = true;
+  wake();
+  errno = saved;
+}
+
+void on_hangup(int) {
+  const int saved = errno;
+  has_hangup = true;
   wake();
   errno = saved;
 }
@@ -153,13 +161,17 @@ bool is_ignored(int signal) {
 
 }  // namespace
 
-Signals::Signals(bool takes_user_signal) : fd_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {
+Signals::Signals(bool takes_user_signal, bool takes_hangup) : fd_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {
   reset_end_request();
   event_fd = fd_.get();
   ending_signal = 0;
   has_user_signal = false;
-  for (const int signal : kEndingSignals)
+  has_hangup = false;
+  for (const int signal : kEndingSignals) {
+    if (signal == SIGHUP && takes_hangup) continue;
     if (signal == SIGINT || signal == SIGQUIT || !is_ignored(signal)) handle(signal, on_ending_signal, 0);
+  }
+  if (takes_hangup) handle(SIGHUP, on_hangup, SA_RESTART);
   if (takes_user_signal) handle(SIGUSR1, on_user_signal, SA_RESTART);
   handle(SIGALRM, on_tick, 0);
   sigemptyset(&write_signals_before);
@@ -200,6 +212,8 @@ int Signals::take() {
   if (ending_signal != 0) wake();
   return SIGUSR1;
 }
+
+bool Signals::take_hangup() { return has_hangup && has_hangup.exchange(false); }
 
 sigset_t default_signals_of_children() { return write_signals_before; }
 

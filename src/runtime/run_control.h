@@ -79,14 +79,16 @@ class EventLoop {
 // second, so that it sees the request; and after a grace period of 300 ms, the next signal ends the process. The period
 // is for timeout(1) and sudo(8): they pass on to their child a signal that the terminal has sent it already.
 //
-// SIGHUP and SIGTERM stay ignored if they are, as under nohup(1). SIGINT and SIGQUIT are taken then, too: a shell
-// without job control ignores them for each command that ends with `&`, and `kill -INT` is how such a run is ended.
-// SIGPIPE and SIGXFSZ are ignored: a write then fails with EPIPE or EFBIG.
+// With `takes_hangup`, SIGHUP requests no end; take_hangup() tells of it.
+//
+// Otherwise SIGHUP and SIGTERM stay ignored if they are, as under nohup(1). SIGINT and SIGQUIT are taken then, too: a
+// shell without job control ignores them for each command that ends with `&`, and `kill -INT` is how such a run is
+// ended. SIGPIPE and SIGXFSZ are ignored: a write then fails with EPIPE or EFBIG.
 //
 // One object at a time. The destructor restores what was there before; after an ending signal only SIGPIPE and SIGXFSZ.
 class Signals {
  public:
-  explicit Signals(bool takes_user_signal);
+  explicit Signals(bool takes_user_signal, bool takes_hangup = false);
   ~Signals();
   Signals(const Signals&) = delete;
   Signals& operator=(const Signals&) = delete;
@@ -94,6 +96,8 @@ class Signals {
   int fd() const { return fd_.get(); }  // readable while a signal is to be taken, or was taken just before
   // Takes a signal and returns its number; 0 if there is none. SIGUSR1 comes before an ending signal.
   int take();
+  // Whether SIGHUP has come since the last call. Costs no system call.
+  bool take_hangup();
 
  private:
   static constexpr size_t kMaxTaken = 8;

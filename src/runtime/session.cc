@@ -109,7 +109,7 @@ Result<int> Session::run_tests() {
 }
 
 Result<int> Session::run_script() {
-  signals_.emplace(probes_.has_signal_probes());
+  signals_.emplace(probes_.has_signal_probes(), options_.on_hangup != nullptr);
   control_.start_clock();
   const bool is_simulated = options_.replay.next_event != nullptr;  // without processes
   if (!is_simulated) processes_.start(program_, config_);
@@ -170,6 +170,11 @@ void Session::show_attached() {
 void Session::end_batch() {
   sink_.batch_end();
   out_.batch_end();
+  look_for_hangup();
+}
+
+void Session::look_for_hangup() {
+  if (signals_ && signals_->take_hangup()) options_.on_hangup();
 }
 
 // What is simulated is the same in each run.
@@ -300,6 +305,7 @@ Status Session::play_events() {
     if (!has_played || !*has_played) break;
     events_.drain_all();
     if (options_.replay.is_waiting && options_.replay.is_waiting()) end_batch();
+    look_for_hangup();
     ++count;
     if (progress != nullptr) progress->tick();
   }
@@ -364,6 +370,7 @@ Status Session::finish() {
   const auto attempt = [&](auto&& part) {
     if (Status done = catch_out_of_memory(part); !done && first) first = std::move(done);
   };
+  look_for_hangup();  // the last output is the longest
   costs_.stop();
   control_.stop_programs();
   const uint64_t stopped_ns = machine_.now_ns();

@@ -58,6 +58,7 @@ class Session : private LiveRun {
   void warn_of_missing_probes();
   output::RunInfo run_info();
   void end_batch();
+  void look_for_hangup();
   // Handles records until the run is over.
   Status handle_events();
   Status drain_until_over();

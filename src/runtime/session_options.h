@@ -56,6 +56,7 @@ struct SessionOptions {
   Replay replay;
   std::function<Status()> on_set_up;    // called once the probes are attached, before a record is read: --user
   std::function<Status()> on_attached;  // called then, unless is_dry_run or the run is to end; starts the command of -c
+  std::function<void()> on_hangup;      // called between records after SIGHUP, which ends the run if this is not set
   bool is_dry_run = false;              // attach, then end: no action runs
   bool is_strict = false;               // losses make the run fail
   std::string left_out_by_filter;       // a sentence: events of the traced process that its filters leave out; "": none

@@ -37,6 +37,18 @@ TEST(Writer, FullBuffersLeaveAtOnce) {
   EXPECT_TRUE(file.text().ends_with("xend"));
 }
 
+TEST(Writer, WhatWasWrittenBeforeAMoveIsInTheOldFile) {
+  const File before, after;
+  {
+    Writer out(before.fd, Buffering::kFull);
+    out.write("a");
+    out.move_to(after.fd);
+    out.write("b");
+  }
+  EXPECT_EQ(before.text(), "a");
+  EXPECT_EQ(after.text(), "b");
+}
+
 TEST(Writer, WithoutABufferEachWriteLeaves) {
   const File file;
   Writer out(file.fd, Buffering::kNone);

@@ -77,6 +77,20 @@ TEST(Signals, TheUserSignalDoesNotRequestTheEnd) {
   EXPECT_TRUE(has_exited_with(status, 0)) << status;
 }
 
+TEST(Signals, AHangupThatIsTakenRequestsNoEnd) {
+  const int status = status_of_child([] {
+    ::signal(SIGHUP, SIG_IGN);  // as under nohup
+    Signals signals(false, true);
+    if (signals.take_hangup()) return 1;
+    ::raise(SIGHUP);
+    pollfd waited = {signals.fd(), POLLIN, 0};
+    if (::poll(&waited, 1, 0) != 1) return 2;
+    if (is_end_requested() || signals.take() != 0) return 3;
+    return signals.take_hangup() && !signals.take_hangup() ? 0 : 4;
+  });
+  EXPECT_TRUE(has_exited_with(status, 0)) << status;
+}
+
 TEST(Signals, TheDescriptorIsReadableWhileASignalIsToBeTaken) {
   const int status = status_of_child([] {
     Signals signals(true);
