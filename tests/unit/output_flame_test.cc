@@ -73,8 +73,30 @@ TEST(Flame, EqualFramesOfOneCallerAreOneBox) {
       flame({keyed("@", {{stack(true, {"b", "main"}), {int64_t{3}}}, {stack(true, {"c", "main"}), {int64_t{1}}}})});
   EXPECT_THAT(svg, HasSubstr("<title>main\n4 (100.00 %)</title>"));
   EXPECT_THAT(svg, HasSubstr("<title>b\n3 (75.00 %)</title>"));
-  EXPECT_THAT(svg, HasSubstr("x=\"75.0000%\" y=\"84\" width=\"25.0000%\""));
+  EXPECT_THAT(svg, HasSubstr("x=\"75.0000%\" y=\"140\" width=\"25.0000%\""));
   EXPECT_EQ(count(svg, "<svg class=\"f"), 4U);
+  EXPECT_THAT(svg, HasSubstr("\"104\" width=\"100.0000%\""));  // the root is at the top
+}
+
+TEST(Flame, WhatIsShownIsNamed) {
+  output::MapView map = keyed("@", {{stack(true, {"f"}), {uint64_t{1234}}}});
+  map.kind = types::Kind::kCount;
+  EXPECT_THAT(flame({map}), HasSubstr(">1,234 events in 2 frames, 1 deep</text>"));
+  map.sampled = {"profile", "hz", 99};
+  const std::string svg = flame({map});
+  EXPECT_THAT(svg, HasSubstr(">1,234 samples in 2 frames, 1 deep</text>"));
+  EXPECT_THAT(svg, HasSubstr("</tspan> user code</text>"));
+  EXPECT_THAT(svg, Not(HasSubstr("</tspan> kernel")));
+  map.kind = types::Kind::kSum;
+  map.name = "@bytes";
+  EXPECT_THAT(flame({map}), HasSubstr(">1,234 bytes in 2 frames"));
+}
+
+TEST(Flame, FramesTooNarrowToBeSeenAreShownByTheScriptOnly) {
+  const std::string svg =
+      flame({keyed("@", {{stack(true, {"wide"}), {int64_t{9999}}}, {stack(true, {"thin"}), {int64_t{1}}}})});
+  EXPECT_EQ(count(svg, "style=\"display:none\"><title>thin"), 1U);
+  EXPECT_EQ(count(svg, "style=\"display:none\"><title>wide"), 0U);
 }
 
 TEST(Flame, NamesAreEscapedForXml) {
@@ -94,7 +116,7 @@ TEST(Flame, NamesAreNoPartsOfTheTemplate) {
 TEST(Flame, SeveralMapsStandSideBySide) {
   const std::string svg =
       flame({keyed("@a", {{stack(true, {"f"}), {int64_t{1}}}}), keyed("@b", {{stack(true, {"f"}), {int64_t{1}}}})});
-  EXPECT_THAT(svg, HasSubstr(">@a, @b</text>"));
+  EXPECT_THAT(svg, HasSubstr(">Stacks of @a, @b</text>"));
   EXPECT_THAT(svg, HasSubstr("<title>@a\n1 (50.00 %)</title>"));
   EXPECT_THAT(svg, HasSubstr("<title>@b\n1 (50.00 %)</title>"));
 }

@@ -22,9 +22,9 @@ function open(frames, height = 400) {
           element('title', {}, name + '\n1 (1.00 %)'), element('rect'), element('text', {}, name)));
   const script = element('script');
   const picture = element(
-      'svg', {'data-row': 18, 'data-top': 84, 'data-levels': 3},
-      element('text', {class: 'details', 'data-hint': 'hint'}), element('text', {class: 'matched'}),
-      element('text', {class: 'flip'}), element('text', {class: 'reset'}), element('input'), ...boxes, script);
+      'svg', {'data-row': 18, 'data-top': 84}, element('text', {class: 'details', 'data-hint': 'hint'}),
+      element('text', {class: 'matched'}), element('text', {class: 'flip'}), element('text', {class: 'reset'}),
+      element('input'), ...boxes, script);
   Object.assign(picture, {width: 1000, height});
   browser.document.body.append(picture);
   browser.document.currentScript = script;
@@ -67,7 +67,7 @@ test('a click goes into a frame, Escape back', () => {
   const {browser, picture, boxes, pick} = open(kFrames);
   assert.match(picture.className, /live/);
   assert.strictEqual(pick('.reset').style.display, 'none');
-  assert.deepStrictEqual(boxes.map(box => box.getAttribute('y')), ['120', '102', '84', '84', '102']);
+  assert.deepStrictEqual(boxes.map(box => box.getAttribute('y')), ['84', '102', '120', '120', '102']);
   boxes[4].querySelector('rect').dispatch('click');
   assert.deepStrictEqual(boxes.map(box => box.style.display), ['', 'none', 'none', 'none', '']);
   assert.deepStrictEqual([boxes[4].getAttribute('x'), boxes[4].getAttribute('width')], ['0%', '100%']);
@@ -85,11 +85,21 @@ test('narrow frames have neither labels nor edges', () => {
   assert.deepStrictEqual(boxes.map(box => / wide/.test(box.className)), [true, true, true, true, true, false]);
 });
 
-test('a picture higher than the window hangs from the top', () => {
-  const {boxes, pick} = open(kFrames, 2000);
+test('the root is at the top, and at the bottom after a flip', () => {
+  const {picture, boxes, pick} = open(kFrames, 2000);
   assert.strictEqual(boxes[0].getAttribute('y'), '84');
+  assert.strictEqual(picture.getAttribute('height'), String(84 + 3 * 18 + 16));
   pick('.flip').dispatch('click');
   assert.strictEqual(boxes[0].getAttribute('y'), '120');
+});
+
+test('frames below half a pixel are left out, and the picture is as high as the others', () => {
+  const {picture, boxes, pick} = open([...kFrames, ['sliver', 3, 60, 0.04], ['below', 4, 60, 0.04]]);
+  assert.deepStrictEqual(boxes.map(box => box.style.display), ['', '', '', '', '', 'none', 'none']);
+  assert.strictEqual(picture.getAttribute('height'), String(84 + 3 * 18 + 16));
+  boxes[4].querySelector('rect').dispatch('click');
+  assert.deepStrictEqual(boxes.slice(4).map(box => box.style.display), ['', '', '']);
+  assert.strictEqual(picture.getAttribute('height'), String(84 + 5 * 18 + 16));
 });
 
 test('the search marks frames until Escape', () => {

@@ -3,9 +3,11 @@
 // Frames are nested <svg> elements with places in percent: they clip their labels and follow the window by themselves.
 // Several graphs may be in one HTML page, so flame.svg puts this into a function.
 
-const kNear = 1e-3;        // percent: what places differ by when they are equal
-const kNarrowestEdge = 5;  // pixels: narrower frames have no edges
+const kNear = 1e-3;          // percent: what places differ by when they are equal
+const kNarrowestSeen = 0.5;  // pixels: narrower frames are left out
+const kNarrowestEdge = 5;    // and these have no edges
 const kNarrowestLabel = 22;
+const kBottom = 16;  // below the frames
 
 // A frame: `x` and `width` in percent of all, `depth` from the root.
 function frameOf(element) {
@@ -34,6 +36,12 @@ function placeOf(frame, shown) {
   }
   if (frame.depth < shown.depth && isWithin(shown, frame)) return {x: 0, width: 100, isAbove: true};
   return null;
+}
+
+// The same for a picture of that width; null for frames that are too narrow as well.
+function seenPlace(frame, shown, pixels) {
+  const place = placeOf(frame, shown);
+  return place && place.width / 100 * pixels >= kNarrowestSeen ? place : null;
 }
 
 // The regular expression that was typed. What is none is searched for as it is.
@@ -66,32 +74,34 @@ class FlameGraph {
     this.svg = svg;
     this.rowHeight = Number(svg.dataset.row);
     this.top = Number(svg.dataset.top);
-    this.levels = Number(svg.dataset.levels);
     this.frames = Array.from(svg.querySelectorAll('.f'), frameOf);
     this.byElement = new Map(this.frames.map(frame => [frame.element, frame]));
     this.all = this.frames[0];
     this.shown = this.all;
-    // Higher than the window, it hangs from the top: there the wide frames are, and all that can be clicked.
-    this.isFlipped = svg.getBoundingClientRect().height > window.innerHeight;
+    this.isFlipped = false;  // the root is at the bottom
     this.details = svg.querySelector('.details');
     this.matched = svg.querySelector('.matched');
     this.reset = svg.querySelector('.reset');
     this.input = svg.querySelector('input');
   }
 
+  // The picture is as high as the frames that are seen.
   draw() {
     const pixels = this.svg.getBoundingClientRect().width;
-    for (const frame of this.frames) this.drawFrame(frame, pixels);
+    const places = this.frames.map(frame => seenPlace(frame, this.shown, pixels));
+    const levels =
+        1 + this.frames.reduce((deepest, {depth}, index) => places[index] ? Math.max(deepest, depth) : deepest, 0);
+    this.frames.forEach((frame, index) => this.drawFrame(frame, places[index], levels, pixels));
+    this.svg.setAttribute('height', this.top + levels * this.rowHeight + kBottom);
     this.reset.style.display = this.shown === this.all ? 'none' : '';
   }
 
-  drawFrame(frame, pixels) {
+  drawFrame(frame, place, levels, pixels) {
     const {element, label, depth} = frame;
-    const place = placeOf(frame, this.shown);
     element.style.display = place ? '' : 'none';
     element.classList.toggle('above', place !== null && place.isAbove);
     if (!place) return;
-    const level = this.isFlipped ? depth : this.levels - 1 - depth;
+    const level = this.isFlipped ? levels - 1 - depth : depth;
     const width = place.width / 100 * pixels;
     element.setAttribute('x', place.x + '%');
     element.setAttribute('width', place.width + '%');
