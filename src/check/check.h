@@ -5,6 +5,7 @@
 #pragma once
 
 #include <functional>
+#include <set>
 #include <span>
 #include <string>
 #include <string_view>
@@ -86,5 +87,10 @@ std::vector<std::string_view> capabilities_of(const Checked& checked, const spec
 // if these leave out no such event that the script's probes would see, otherwise a sentence with the first of these
 // probes. Call it after the script was checked.
 std::string events_in_other_tasks(const Checked& checked);
+
+// Returns the names of the maps that hold what the script needs from one event to another, such as the time at which a
+// call began. Their elements are assigned, and the script deletes them by key or assigns a time to them. It does not
+// print them. Views fold these maps.
+std::set<std::string> scratch_maps(const Checked& checked, const types::Types& types);
 
 }  // namespace espy::check

@@ -363,6 +363,38 @@ void warn_of_other_tasks(const Checked& checked, source::Diagnostics& diagnostic
                         "a script that asks `traced` acts in all tasks, and chooses by that");
 }
 
+// ---- Maps of what is between two events
+
+std::set<std::string> scratch_maps(const Checked& checked, const types::Types& types) {
+  const Ast& ast = checked.ast;
+  const auto map_of = [&](ExprId id) {
+    const auto* index = ast.get<Index>(id);
+    const auto* map = ast.get<Map>(index ? index->base : id);
+    return map ? std::string_view(map->name) : std::string_view();
+  };
+  std::set<std::string_view> short_lived, shown;
+  std::set<ExprId> times;
+  for (const Unit& unit : checked.units)
+    for (const ExprId id : unit.exprs.ids()) {
+      const spec::Builtin* builtin = unit.fact(id).builtin;
+      if (!builtin) continue;
+      if (is_named(builtin, "nsecs")) times.insert(id);
+      const auto* call = ast.get<Call>(id);
+      if (!call || call->arguments.empty()) continue;
+      if (is_named(builtin, "delete")) short_lived.insert(map_of(call->arguments[0]));
+      if (is_named(builtin, "print")) shown.insert(map_of(call->arguments[0]));
+    }
+  for (const StmtId id : ast.stmts.ids())
+    if (const auto* assign = std::get_if<Assign>(&ast[id].node); assign && !assign->op && times.contains(assign->value))
+      short_lived.insert(map_of(assign->target));
+  std::set<std::string> out;
+  for (const CheckedMap& map : checked.maps) {
+    const bool is_assigned = types[map.key].kind != types::Kind::kVoid && !types::is_aggregation(types[map.value]);
+    if (is_assigned && short_lived.contains(map.name) && !shown.contains(map.name)) out.insert(map.name);
+  }
+  return out;
+}
+
 // ---- Capabilities
 
 std::vector<std::string_view> capabilities_of(const Checked& checked, const spec::Registry& registry) {
