@@ -5,11 +5,15 @@
 #include <algorithm>
 #include <map>
 #include <optional>
+#include <set>
+#include <tuple>
 #include <unordered_map>
 
 #include "base/strings.h"
+#include "check/check.h"
 #include "output/json.h"
 #include "output/profile_formats.h"
+#include "output/quantity.h"
 
 namespace espy::serve {
 
@@ -167,11 +171,13 @@ std::string comment_above(std::string_view text, std::string_view map) {
   return "";
 }
 
-std::string help_of(const program::ScriptMap& map, const source::Sources& sources) {
-  if (!map.span.valid()) return fmt::format("The map {}.", map.name);
+void describe(const program::ScriptMap& map, const source::Sources& sources, DescribedMap& out) {
+  out.help = fmt::format("The map {}.", map.name);
+  if (!map.span.valid()) return;
   const source::Source& script = sources[map.span.source];
   const std::string comment = comment_above(script.text, map.name);
-  return comment.empty() ? fmt::format("The map {} of {}.", map.name, base_name(script.name)) : comment;
+  out.has_comment = !comment.empty();
+  out.help = out.has_comment ? comment : fmt::format("The map {} of {}.", map.name, base_name(script.name));
 }
 
 // ---- JSON
@@ -192,6 +198,17 @@ std::string key_json(const output::Value& key, const output::TextStyle& style) {
   return out + "]";
 }
 
+// What is no number, text or picture has a text as print() shows it.
+bool needs_text(const output::Value& value) {
+  return std::holds_alternative<output::TupleValue>(value.node) ||
+         std::holds_alternative<output::ListValue>(value.node) ||
+         std::holds_alternative<output::RecordValue>(value.node) ||
+         std::holds_alternative<output::EnumValue>(value.node) ||
+         std::holds_alternative<output::PointerValue>(value.node) ||
+         std::holds_alternative<output::BufferValue>(value.node) ||
+         std::holds_alternative<output::RecentValue>(value.node);
+}
+
 void append_entries(const DescribedMap& map, const output::MapView& view, const output::TextStyle& style,
                     std::string& out) {
   const size_t most = is_histogram(map.value) ? kMaxHistograms : kMaxEntries;
@@ -199,8 +216,10 @@ void append_entries(const DescribedMap& map, const output::MapView& view, const 
   out += ",\"entries\":[";
   for (size_t i = first; i < view.entries.size(); ++i) {
     const output::MapEntry& entry = view.entries[i];
-    out += fmt::format("{}[{},{}]", i > first ? "," : "", view.is_scalar ? "[]" : key_json(entry.key, style),
+    out += fmt::format("{}[{},{}", i > first ? "," : "", view.is_scalar ? "[]" : key_json(entry.key, style),
                        output::json(entry.value, style));
+    if (needs_text(entry.value)) out += "," + output::json_text(entry.value, style);
+    out += "]";
   }
   out += "]";
 }
@@ -208,16 +227,32 @@ void append_entries(const DescribedMap& map, const output::MapView& view, const 
 // Numbers the frames of stacks.
 class FrameTable {
  public:
-  size_t number_of(const std::string& name) {
-    const auto [found, is_new] = numbers_.try_emplace(name, numbers_.size());
-    if (is_new) json_ += (json_.empty() ? "" : ",") + output::quoted(name);
+  size_t number_of(const output::FoldedFrame& frame) {
+    const std::string name = output::folded_name(frame);
+    const char kind = letter_of(frame.kind);
+    const auto [found, is_new] = numbers_.try_emplace(kind + name, numbers_.size());
+    if (is_new) {
+      names_ += (names_.empty() ? "" : ",") + output::quoted(name);
+      kinds_ += kind;
+    }
     return found->second;
   }
-  std::string json() const { return "[" + json_ + "]"; }
+  std::string json() const { return fmt::format("\"frames\":[{}],\"kinds\":\"{}\"", names_, kinds_); }
 
  private:
-  std::unordered_map<std::string, size_t> numbers_;
-  std::string json_;
+  static char letter_of(output::FrameKind kind) {
+    switch (kind) {
+      case output::FrameKind::kUser: return 'u';
+      case output::FrameKind::kInlined: return 'i';
+      case output::FrameKind::kKernel: return 'k';
+      case output::FrameKind::kText: return 't';
+      case output::FrameKind::kUnknown: return 'x';
+    }
+    return 'x';
+  }
+
+  std::unordered_map<std::string, size_t> numbers_;  // by the letter of the kind and the name
+  std::string names_, kinds_;
 };
 
 void append_stacks(const output::MapView& view, const output::TextStyle& style, std::string& out) {
@@ -228,11 +263,11 @@ void append_stacks(const output::MapView& view, const output::TextStyle& style, 
   out += ",\"stacks\":[";
   for (size_t i = 0; i < stacks.size(); ++i) {
     out += fmt::format("{}[{}", i > 0 ? "," : "", stacks[i].weight);
-    for (const output::FoldedFrame& frame : stacks[i].frames)
-      out += fmt::format(",{}", frames.number_of(output::folded_name(frame)));
+    for (const output::FoldedFrame& frame : stacks[i].frames) out += fmt::format(",{}", frames.number_of(frame));
     out += "]";
   }
-  out += "],\"frames\":" + frames.json();
+  out += "]," + frames.json();
+  if (view.sampled != program::SamplePeriod{}) out += ",\"sampled\":true";
 }
 
 }  // namespace
@@ -248,14 +283,20 @@ std::string metric_name(std::string_view text) {
 Result<std::vector<DescribedMap>> describe_maps(const check::Checked& checked, const program::Program& program,
                                                 const types::Types& types, const source::Sources& sources,
                                                 const std::string& labels) {
+  const std::set<std::string> scratch = check::scratch_maps(checked, types);
   std::vector<DescribedMap> out;
   for (const program::ScriptMapId id : program.script_maps.ids()) {
     const program::ScriptMap& map = program.script_maps[id];
     const types::Kind kind = types[map.value].kind;
     if (kind == types::Kind::kVoid || map.storage == program::Storage::kThread) continue;
-    out.push_back({id, map.name, kind, labels_of(checked.ast, map, types), help_of(map, sources)});
+    DescribedMap& described = out.emplace_back(id, map.name, kind, labels_of(checked.ast, map, types));
+    described.is_scratch = scratch.contains(map.name);
+    describe(map, sources, described);
   }
-  std::ranges::sort(out, {}, &DescribedMap::name);
+  std::ranges::stable_sort(out, {}, [&](const DescribedMap& map) {
+    const source::Span& span = program.script_maps[map.id].span;
+    return std::tuple(span.source.index, span.begin);
+  });
   TRY_STATUS(apply_labels(labels, out));
   return out;
 }
@@ -263,9 +304,14 @@ Result<std::vector<DescribedMap>> describe_maps(const check::Checked& checked, c
 std::string map_json(const DescribedMap& map, const output::MapView& view, const output::TextStyle& style) {
   std::string out = fmt::format("{{\"name\":{},\"kind\":{},\"scalar\":{},\"help\":{},\"keys\":{},\"labels\":[",
                                 output::quoted(map.name), output::quoted(types::kind_word(map.value)), view.is_scalar,
-                                output::quoted(map.help), view.entries.size());
+                                output::quoted(map.has_comment ? map.help : ""), view.entries.size());
   for (const std::string& label : map.labels) out += (out.ends_with('[') ? "" : ",") + output::quoted(label);
   out += "]";
+  output::TextStyle with_units = style;
+  with_units.has_units = true;
+  if (const types::Unit unit = output::unit_for(view, with_units); unit != types::Unit::kNone)
+    out += fmt::format(",\"unit\":{}", output::quoted(types::long_name(unit)));
+  if (map.is_scratch) out += ",\"scratch\":true";
   if (view.seen_share < 1) out += fmt::format(",\"seen\":{:.4g}", view.seen_share);
   if (output::has_stacks(view))
     append_stacks(view, style, out);

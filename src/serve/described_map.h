@@ -25,10 +25,12 @@ struct DescribedMap {
   types::Kind value = types::Kind::kVoid;
   std::vector<std::string> labels;  // a name for each part of the key; distinct; names as Prometheus wants them
   std::string help;                 // one line
+  bool has_comment = false;         // `help` is a comment of the script
+  bool is_scratch = false;          // check::scratch_maps()
 };
 
-// The maps that have values to show, by name. Fails if `labels` names no map, or has another number of names than the
-// map's key has parts.
+// The maps that have values to show, in the order of the script. Fails if `labels` names no map, or has another number
+// of names than the map's key has parts.
 Result<std::vector<DescribedMap>> describe_maps(const check::Checked& checked, const program::Program& program,
                                                 const types::Types& types, const source::Sources& sources,
                                                 const std::string& labels);
@@ -37,10 +39,13 @@ Result<std::vector<DescribedMap>> describe_maps(const check::Checked& checked, c
 std::string metric_name(std::string_view text);
 
 // A map as a JSON object for the page:
-// {"name":"@reads","kind":"count","scalar":false,"labels":["comm"],"help":"...","keys":3,"entries":[[["cat"],2],...]}.
-// "seen", a share, is there if a budget had probes off. The entries are the largest, in ascending order. A map with
-// stacks in its keys has "stacks" and "frames" instead: each stack is [weight, frame, ...], where a frame is an index
-// into "frames", outermost first.
+// {"name":"@reads","kind":"count_t","scalar":false,"labels":["comm"],"help":"...","keys":3,"entries":[[["cat"],2],...]}.
+// "help" is the script's comment. "unit" ("nanoseconds") is there if the values have one, "scratch" (true) for maps
+// that hold what is between two events, and "seen", a share, if a budget had probes off. The entries are the largest,
+// in ascending order. An entry has a third item, the value as text, if the value is a tuple, an array, or the like. A
+// map with stacks in its keys has "stacks", "frames" and "kinds" instead: each stack is [weight, frame, ...], where a
+// frame is an index into "frames", outermost first. "kinds" has a letter for each frame: u user, k kernel, i inlined, t
+// another part of the key, x unknown. "sampled" (true) is there if the weights count samples.
 std::string map_json(const DescribedMap& map, const output::MapView& view, const output::TextStyle& style);
 
 }  // namespace espy::serve

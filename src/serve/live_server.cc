@@ -99,7 +99,13 @@ void Snapshots::read_losses_and_cost(runtime::LiveRun& run) {
   for (size_t kind = 0; kind < output::kLossKinds; ++kind)
     losses_json_ +=
         fmt::format(",\"{}\":{}", output::name_of(static_cast<program::LossKind>(kind)).key, losses.totals[kind]);
-  losses_json_ += "}";
+  std::vector<std::string> reasons = losses.file_changes;
+  reasons.insert(reasons.end(), losses.others.begin(), losses.others.end());
+  if (losses.uncertain_addresses > 0) reasons.push_back(losses.uncertain_sentence());
+  losses_json_ += ",\"reasons\":[";
+  for (const std::string& reason : reasons)
+    losses_json_ += (losses_json_.ends_with('[') ? "" : ",") + output::quoted(reason);
+  losses_json_ += "]}";
   cost_json_ = cost_json(run.cost());
   const double used = cpu_seconds();
   const uint64_t now_ns = monotonic_ns();

@@ -6,10 +6,21 @@ const assert = require('node:assert');
 const {Browser, shape, kHostile, kPage} = require('./browser.js');
 
 const kFrames = ['main', 'read', 'vfs_read_[k]', 'write', 'small_[i]'];
+const kKinds = 'uukui';
 const kStacks = [[6, 0, 1, 2], [3, 0, 3], [1, 0, 1, 4], [2, 3]];
 
-function mapOf(stacks, frames, name = '@s') {
-  return {name, kind: 'count_t', scalar: false, labels: ['ustack'], help: '', keys: stacks.length, stacks, frames};
+function mapOf(stacks, frames, name = '@s', kinds = kKinds) {
+  return {
+    name,
+    kind: 'count_t',
+    scalar: false,
+    labels: ['ustack'],
+    help: '',
+    keys: stacks.length,
+    stacks,
+    frames,
+    kinds
+  };
 }
 
 function makeView(map) {
@@ -22,17 +33,17 @@ function makeView(map) {
 
 test('stacks with equal callers are merged', () => {
   const use = new Browser().load(kPage);
-  const root = use('flameTree')(kStacks, kFrames);
+  const root = use('flameTree')(kStacks, kFrames, kKinds);
   const text = node => node.name + node.kind + ' ' + node.total + ' ' + [...node.children.values()].map(text).join(',');
-  assert.strictEqual(text(root), 'all 12 main 10 read 7 vfs_readk 6 ,smalli 1 ,write 3 ,write 2 ');
-  assert.strictEqual(use('flameTree')([], []).total, 0);
+  assert.strictEqual(text(root), 'allx 12 mainu 10 readu 7 vfs_readk 6 ,smalli 1 ,writeu 3 ,writeu 2 ');
+  assert.strictEqual(use('flameTree')([], [], '').total, 0);
   const names = use('nodesOn')(root, ['main', 'read', 'gone', 'vfs_read_[k]']).map(node => node.name);
   assert.deepStrictEqual(names, ['all', 'main', 'read']);
 });
 
 test('frames are as wide as their share, sorted by name, and narrow ones are left out', () => {
   const use = new Browser().load(kPage);
-  const root = use('flameTree')(kStacks, kFrames);
+  const root = use('flameTree')(kStacks, kFrames, kKinds);
   const boxes = (path, width) =>
       use('placedBoxes')(use('nodesOn')(root, path), width)
           .map(({node, x, width, level}) => `${node.name} ${level} ${x}+${Number(width.toFixed(3))}`);
@@ -57,7 +68,7 @@ test('frames are as wide as their share, sorted by name, and narrow ones are lef
 
 test('what is below a frame that was found is not counted again', () => {
   const use = new Browser().load(kPage);
-  const root = use('flameTree')(kStacks, kFrames);
+  const root = use('flameTree')(kStacks, kFrames, kKinds);
   assert.strictEqual(use('foundWeight')(root, /read/), 7);
   assert.strictEqual(use('foundWeight')(root, /write/), 5);
   assert.strictEqual(use('foundWeight')(root, /all/), 1);  // small, not the root
@@ -74,9 +85,9 @@ test('colours tell the kernel, inlined functions and unknown names apart', () =>
   const frameColour = new Browser().load(kPage)('frameColour');
   const hue = colour => Number(/hsl\(([\d.]+)/.exec(colour)[1]);
   assert.ok(hue(frameColour('f', 'k')) >= 198 && hue(frameColour('f', 'i')) >= 46);
-  assert.ok(hue(frameColour('f', '')) >= 14 && hue(frameColour('f', '')) <= 46);
-  assert.match(frameColour('[libc.so]', ''), /^hsl\(0 0%/);
-  assert.strictEqual(frameColour('ä', ''), frameColour('ä', ''));
+  assert.ok(hue(frameColour('f', 'u')) >= 14 && hue(frameColour('f', 'u')) <= 46);
+  assert.match(frameColour('[libc.so]', 'x'), /^hsl\(0 0%/);
+  assert.strictEqual(frameColour('ä', 'u'), frameColour('ä', 'u'));
 });
 
 test('folded stacks are those of -f folded', () => {
@@ -99,6 +110,16 @@ test('a click goes into a frame, and Show all back', () => {
   assert.strictEqual(view.showAll.disabled, true);
 });
 
+test('the root is at the top, and the colours that are there are named', () => {
+  const view = makeView(mapOf(kStacks, kFrames));
+  const top = () => view.picture.children[0].children[0].getAttribute('y');
+  assert.strictEqual(top(), '0');
+  view.isFlipped = true;
+  view.show();
+  assert.strictEqual(top(), '54');
+  assert.strictEqual(view.legend.textContent, 'user code inlined function kernel ');
+});
+
 test('the search shows the share of what it finds', () => {
   const view = makeView(mapOf(kStacks, kFrames));
   view.search.value = 'WRITE';
@@ -114,11 +135,11 @@ test('arrow keys go from frame to frame', () => {
     for (const key of keys) view.picture.dispatch('keydown', {key});
     return view.focused.join(';');
   };
-  assert.strictEqual(press('ArrowUp'), 'main');
-  assert.strictEqual(press('ArrowUp', 'ArrowUp'), 'main;read;vfs_read_[k]');
+  assert.strictEqual(press('ArrowDown'), 'main');
+  assert.strictEqual(press('ArrowDown', 'ArrowDown'), 'main;read;vfs_read_[k]');
   assert.strictEqual(press('ArrowRight'), 'main;read;vfs_read_[k]');
   assert.strictEqual(press('ArrowLeft'), 'main;read;small_[i]');
-  assert.strictEqual(press('ArrowDown'), 'main;read');
+  assert.strictEqual(press('ArrowUp'), 'main;read');
   assert.strictEqual(press('ArrowRight'), 'main;write');
   assert.strictEqual(press('x'), 'main;write');
   press('Enter');
@@ -126,14 +147,14 @@ test('arrow keys go from frame to frame', () => {
   assert.strictEqual(press('Escape'), '');
   assert.deepStrictEqual(view.path, []);
   view.isFlipped = true;
-  assert.strictEqual(press('ArrowDown'), 'main');
+  assert.strictEqual(press('ArrowUp'), 'main');
 });
 
 test('names make no markup', () => {
   for (const name of kHostile) {
     const frames = [name, 'f' + name, name + '_[k]'];
-    const hostile = makeView(mapOf([[4, 0, 1, 2]], frames, name));
-    const harmless = makeView(mapOf([[4, 0, 1, 2]], ['abcd', 'fabcd', 'abcd_[k]'], '@a'));
+    const hostile = makeView(mapOf([[4, 0, 1, 2]], frames, name, 'uuk'));
+    const harmless = makeView(mapOf([[4, 0, 1, 2]], ['abcd', 'fabcd', 'abcd_[k]'], '@a', 'uuk'));
     if (name) assert.strictEqual(shape(hostile.panel), shape(harmless.panel));
     hostile.tell(hostile.boxes[1].node, null);
     assert.strictEqual(hostile.details.textContent, name + ': 4 (100.00 %)');

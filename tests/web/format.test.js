@@ -38,7 +38,21 @@ test('numbers have commas, and no more digits than can be read', () => {
 
 test('values of maps are texts', () => {
   check('isNumber', [[1, true], ['-12', true], ['1x', false], ['', false], [null, false], [[], false]]);
-  check('plain', [[1234, '1,234'], ['1234', '1,234'], ['a', 'a'], [{a: 1}, '{"a":1}'], [null, 'null'], [[1], '[1]']]);
+  check('valueText', [
+    [[[], 1234], '1,234'],
+    [[[], '1234'], '1,234'],
+    [[[], 'a'], 'a'],
+    [[[], null], 'null'],
+    [[[], [1, [2]], '(1, (2))'], '(1, (2))'],
+    [[[], ''], '""'],
+  ]);
+  check('visible', [
+    ['plain ä 漢', 'plain ä 漢'],
+    ['', '""'],
+    ['a\nb\r\t', 'a\\nb\\r\\t'],
+    ['\u0000\u001b\u009b\u202e\ufeff', '\\u{0}\\u{1b}\\u{9b}\\u{202e}\\u{feff}'],
+  ]);
+  assert.strictEqual(use('keyText')(['a', '', 'b\n']), 'a, "", b\\n');
 });
 
 test('shares, sizes and times', () => {

@@ -29,9 +29,13 @@ function messageOf(properties = {}) {
 // The page with the elements that it needs, once it has connected.
 function open() {
   const browser = new Browser();
-  for (const tag of ['main', 'h1']) browser.document.body.append(new Element(tag));
-  for (const name of ['state', 'elapsed', 'losses', 'cost', 'programs', 'pause', 'theme', 'save']) {
+  for (const tag of ['main', 'h1', 'aside']) browser.document.body.append(new Element(tag));
+  for (const name
+           of ['state', 'elapsed', 'losses', 'cost', 'programs', 'pause', 'theme', 'save', 'badge', 'contents']) {
     browser.document.body.append(Object.assign(new Element('div'), {className: name}));
+  }
+  for (const name of ['numbers', 'scratch']) {
+    browser.document.querySelector('main').append(Object.assign(new Element('div'), {className: name}));
   }
   const use = browser.load(kPage);
   use('start')();
@@ -45,7 +49,7 @@ function open() {
       browser.wait();
     },
     text: selector => browser.document.querySelector(selector).textContent,
-    panels: () => browser.document.querySelector('main').children.map(each => each.ariaLabel),
+    panels: () => browser.document.querySelector('main').querySelectorAll('section').map(each => each.ariaLabel),
   };
 }
 
@@ -85,7 +89,7 @@ test('each map has a panel before the log, which changes with the shape of the m
   assert.deepStrictEqual(page.panels(), ['@a', '@t', '@h', 'log']);
   const kinds = () => [...page.use('state').views.values()].map(view => view.constructor.name).join();
   assert.strictEqual(kinds(), 'NumberView,TableView,HistogramView');
-  page.send(messageOf({maps: [mapOf('@t', {scalar: false, labels: ['ustack'], stacks: [], frames: []})]}));
+  page.send(messageOf({maps: [mapOf('@t', {scalar: false, labels: ['ustack'], stacks: [], frames: [], kinds: ''})]}));
   assert.deepStrictEqual(page.panels(), ['@a', '@t', '@h', 'log']);
   assert.strictEqual(kinds(), 'NumberView,FlameView,HistogramView');
 });
@@ -93,9 +97,18 @@ test('each map has a panel before the log, which changes with the shape of the m
 test('the margin has what was lost, and what the run costs', () => {
   const use = new Browser().load(kPage);
   assert.deepStrictEqual(use('lossRows')({hits: 5, missed: 0}), [['nothing', 'exact', 'exact']]);
+  assert.deepStrictEqual(use('lossRows')({missed: 1234, skipped_probes: 2, cut_strings: 0}), [
+    ['missed runs', '1,234', 'lost'],
+    ['events that no program saw: numbers are too low', '', 'meaning'],
+    ['skipped probes', '2', 'lost'],
+    ['probes that could not be attached', '', 'meaning'],
+  ]);
+  assert.deepStrictEqual(use('lossRows')({reasons: ['f was replaced']}), [['f was replaced', '', 'meaning']]);
+  assert.deepStrictEqual(use('lossBadge')({missed: 0, reasons: []}), ['exact', 'exact']);
+  assert.deepStrictEqual(use('lossBadge')({missed: 1234}), ['1,234 missed runs', 'lost']);
   assert.deepStrictEqual(
-      use('lossRows')({missed: 1234, skipped_probes: 2, cut_strings: 0}),
-      [['missed runs', '1,234', 'lost'], ['skipped probes', '2', 'lost']]);
+      use('lossBadge')({missed: 1, cut_loops: 2, reasons: ['x']}), ['1 missed runs, and 2 more', 'lost']);
+  assert.deepStrictEqual(use('lossBadge')({reasons: ['x']}), ['not exact', 'lost']);
   const cost = {cpus: 0.5, map_bytes: 4096, tracer_bytes: 2097152};
   assert.deepStrictEqual(
       use('costRows')(messageOf({cost})).map(([, value]) => value),
@@ -104,6 +117,18 @@ test('the margin has what was lost, and what the run costs', () => {
   assert.deepStrictEqual(
       use('programRows')([['kprobe:f', 0.02, 1500, 12345.6], ['end', 0, null, 0]]),
       [['kprobe:f', '2.00 %, 1,500 ns, 12.3k/s'], ['end', '0.00 %, 0/s']]);
+});
+
+test('maps in the order of the script, numbers first; more than a screen of them have a list', () => {
+  const page = open();
+  const table = name => mapOf(name, {scalar: false, labels: ['comm']});
+  page.send(messageOf({maps: [{...table('@s'), scratch: true}, table('@z'), mapOf('@n'), table('@a')]}));
+  assert.deepStrictEqual(page.panels(), ['@n', '@z', '@a', '@s', 'log']);
+  const contents = page.browser.document.querySelector('.contents');
+  assert.ok(contents.hidden);
+  page.send(messageOf({elapsed: 2, maps: ['@1', '@2', '@3'].map(table)}));
+  assert.ok(!contents.hidden);
+  assert.strictEqual(contents.children.map(each => each.textContent).join(), '@s,@z,@n,@a,@1,@2,@3');
 });
 
 test('the connection and the end are told', () => {

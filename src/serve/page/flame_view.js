@@ -4,44 +4,57 @@ const kFrameHeight = 18;   // with the gap below
 const kLetterWidth = 7.3;  // of the font
 const kNarrowest = 0.5;    // pixels: narrower frames are left out
 
-// A colour by what a frame is and by its name, as in the pictures of -f flame (output/flame.cc).
-function frameColour(name, kind) {
-  let hash = 2166136261;
-  for (const byte of new TextEncoder().encode(name)) hash = Math.imul(hash ^ byte, 16777619) >>> 0;
-  const a = (hash >>> 8 & 255) / 255;
-  const b = (hash >>> 16 & 255) / 255;
+// What frames are, by the letters of serve/described_map.h, in the order of the legend.
+const kFrameKinds = {
+  u: 'user code',
+  i: 'inlined function',
+  k: 'kernel',
+  x: 'no name known',
+  t: 'other part of the key',
+};
+
+// A colour by what a frame is, as in the pictures of -f flame (output/flame.cc). `a` and `b`, from 0 to 1, choose
+// within the range.
+function kindColour(kind, a, b) {
   const light = 66 + 8 * b;
   if (kind === 'k') return `hsl(${198 + 20 * a} 66% ${light}%)`;
   if (kind === 'i') return `hsl(${46 + 12 * a} 88% ${light}%)`;
-  if (name.startsWith('[')) return `hsl(0 0% ${light + 8}%)`;
+  if (kind === 't') return `hsl(${120 + 30 * a} 30% ${light}%)`;
+  if (kind === 'x') return `hsl(0 0% ${light + 8}%)`;
   return `hsl(${14 + 32 * a} 88% ${light}%)`;
+}
+
+// By the hash of the name.
+function frameColour(name, kind) {
+  let hash = 2166136261;
+  for (const byte of new TextEncoder().encode(name)) hash = Math.imul(hash ^ byte, 16777619) >>> 0;
+  return kindColour(kind, (hash >>> 8 & 255) / 255, (hash >>> 16 & 255) / 255);
 }
 
 // ---- The tree
 
 // A frame of the tree. `full`: its name as -f folded has it, where `_[k]` marks kernel code and `_[i]` inlined
-// functions.
-function makeNode(full, parent) {
-  const suffix = /_\[([ki])\]$/.exec(full);
+// functions. `kind`: a letter.
+function makeNode(full, kind, parent) {
   return {
-    name: suffix ? full.slice(0, -4) : full,
+    name: kind === 'k' || kind === 'i' ? full.replace(/_\[[ki]\]$/, '') : full,
     full,
-    kind: suffix ? suffix[1] : '',
+    kind,
     total: 0,
     children: new Map(),  // by `full`
     parent,
   };
 }
 
-// Merges stacks, [weight, frame, ...] each with indexes into `frames`, and returns the root of all.
-function flameTree(stacks, frames) {
-  const root = makeNode('all', null);
+// Merges stacks, [weight, frame, ...] each with indexes into `frames` and `kinds`, and returns the root of all.
+function flameTree(stacks, frames, kinds) {
+  const root = makeNode('all', 'x', null);
   for (const [weight, ...indexes] of stacks) {
     let node = root;
     node.total += weight;
     for (const index of indexes) {
       const full = frames[index];
-      if (!node.children.has(full)) node.children.set(full, makeNode(full, node));
+      if (!node.children.has(full)) node.children.set(full, makeNode(full, kinds[index], node));
       node = node.children.get(full);
       node.total += weight;
     }
@@ -116,10 +129,10 @@ function foldedStacks(stacks, frames) {
 
 class FlameView extends View {
   constructor(map) {
-    super(map, true);
-    this.path = [];     // the names of the frames that were gone into
-    this.focused = [];  // of the frame that the arrow keys have reached
-    this.isFlipped = false;
+    super(map, 'wide');
+    this.path = [];          // the names of the frames that were gone into
+    this.focused = [];       // of the frame that the arrow keys have reached
+    this.isFlipped = false;  // the root is at the bottom
     this.search = make('input', {
       type: 'search',
       placeholder: 'search frames, by regular expression',
@@ -135,8 +148,9 @@ class FlameView extends View {
     const folded = makeButton('Folded', 'save as folded stacks', () => this.saveFolded());
     this.details = make('div', {className: 'details', ariaLive: 'polite'});
     this.picture = this.makePicture();
+    this.legend = make('div', {className: 'legend'});
     this.tools.append(this.search, this.showAll, flip, folded, ...makeSaveButtons(this));
-    this.content.append(this.details, this.picture);
+    this.content.append(this.legend, this.details, make('div', {className: 'flame'}, this.picture));
   }
 
   makePicture() {
@@ -167,21 +181,31 @@ class FlameView extends View {
   }
 
   show() {
-    this.root = flameTree(this.map.stacks, this.map.frames);
+    this.root = flameTree(this.map.stacks, this.map.frames, this.map.kinds);
     const nodes = nodesOn(this.root, this.path);
     this.path = nodes.slice(1).map(node => node.full);
     this.showAll.disabled = this.path.length === 0;
     this.boxes = placedBoxes(nodes, widthOf(this.picture, 800));
-    const levels = Math.max(...this.boxes.map(box => box.level)) + 1;
+    const levels = this.boxes.reduce((deepest, box) => Math.max(deepest, box.level), 0) + 1;
     const pattern = patternOf(this.search.value);
     this.picture.setAttribute('height', levels * kFrameHeight + 2);
     this.picture.replaceChildren(...this.boxes.map((box, index) => this.drawBox(box, index, levels, pattern)));
+    this.showLegend();
     this.tell(this.focusedNode(), pattern);
+  }
+
+  showLegend() {
+    const present = Object.keys(kFrameKinds).filter(kind => this.map.kinds.includes(kind));
+    this.legend.replaceChildren(...present.flatMap(kind => {
+      const sample = make('span', {className: 'colour'});
+      sample.style.background = kindColour(kind, 0.5, 0.5);
+      return [make('span', {}, sample, kFrameKinds[kind] + ' ')];
+    }));
   }
 
   drawBox(box, index, levels, pattern) {
     const {node, x, width} = box;
-    const y = (this.isFlipped ? box.level : levels - 1 - box.level) * kFrameHeight;
+    const y = (this.isFlipped ? levels - 1 - box.level : box.level) * kFrameHeight;
     const isFound = pattern !== null && pattern.test(node.name);
     const isFocused = isSamePath(box.path, this.focused) && document.activeElement === this.picture;
     const rectangle = draw('rect', {
@@ -206,7 +230,8 @@ class FlameView extends View {
 
   // Shows the weight of a frame, and of all that `pattern` finds if there is one.
   tell(node, pattern) {
-    const shown = weight => `${grouped(weight)} (${(weight / (this.root.total || 1) * 100).toFixed(2)} %)`;
+    const noun = this.map.sampled ? ' samples' : this.map.unit ? ' ' + this.map.unit : '';
+    const shown = weight => `${grouped(weight)}${noun} (${(weight / (this.root.total || 1) * 100).toFixed(2)} %)`;
     const found = pattern ? ', found: ' + shown(foundWeight(this.root, pattern)) : '';
     this.details.textContent = node.name + ': ' + shown(node.total) + found;
   }
@@ -245,7 +270,7 @@ class FlameView extends View {
   // Where an arrow key leads: to the heaviest frame below, to the caller, or to a neighbour. null: nowhere.
   pathAfter(key) {
     const node = this.focusedNode();
-    const [deeper, back] = this.isFlipped ? ['ArrowDown', 'ArrowUp'] : ['ArrowUp', 'ArrowDown'];
+    const [deeper, back] = this.isFlipped ? ['ArrowUp', 'ArrowDown'] : ['ArrowDown', 'ArrowUp'];
     if (key === back) return this.focused.slice(0, -1);
     if (key === deeper) {
       const heaviest = [...node.children.values()].sort((a, b) => b.total - a.total)[0];

@@ -18,10 +18,60 @@ function isNumber(value) {
   return typeof value === 'number' || (typeof value === 'string' && /^-?\d+$/.test(value));
 }
 
-// Any value of a map.
-function plain(value) {
+// Text of a traced program such that nothing of it is invisible: empty, control characters, and those that turn the
+// direction of writing.
+function visible(text) {
+  if (text === '') return '""';
+  const escape = character =>
+      ({'\n': '\\n', '\t': '\\t', '\r': '\\r'})[character] || '\\u{' + character.codePointAt(0).toString(16) + '}';
+  return text.replace(/[\u0000-\u001f\u007f-\u009f\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff\ufffe\uffff]/g, escape);
+}
+
+function keyText(key) {
+  return key.map(visible).join(', ');
+}
+
+// The value of an entry, which has a text of its own if it is a tuple or the like.
+function valueText([, value, text]) {
+  if (text !== undefined) return visible(text);
   if (isNumber(value)) return grouped(value);
-  return typeof value === 'string' ? value : JSON.stringify(value);
+  return typeof value === 'string' ? visible(value) : JSON.stringify(value);
+}
+
+// ---- What a map has
+
+const kKindWords = {
+  count_t: 'count',
+  sum_t: 'sum',
+  min_t: 'minimum',
+  max_t: 'maximum',
+  avg_t: 'average',
+  stats_t: 'count, average and total',
+  hist_t: 'histogram',
+  lhist_t: 'histogram',
+  tseries_t: 'time series',
+  recent_t: 'last values',
+};
+
+// "sum, in bytes"; "samples" of a map of stacks.
+function kindText(map) {
+  const word = map.sampled ? 'samples' : kKindWords[map.kind] || (map.kind === 'int' ? 'number' : map.kind);
+  return (map.scratch ? 'between two events: ' : '') + word + (map.unit ? ', in ' + map.unit : '');
+}
+
+// The columns that a value has in a table: their names, and the number of an entry.
+function valueColumns(map) {
+  if (map.kind === 'stats_t') {
+    return ['count', 'average', 'total'].map(name => ({name, of: ([, value]) => value[name]}));
+  }
+  const name = {count_t: 'count', sum_t: 'sum', min_t: 'minimum', max_t: 'maximum', avg_t: 'average'}[map.kind];
+  return [{name: name || 'value', of: ([, value]) => value}];
+}
+
+// The number of an entry that grows with the events; null if it has none. Averages and extremes come and go.
+function grownNumber(map, [, value]) {
+  if (map.kind === 'stats_t') return value.count;
+  return ['count_t', 'sum_t', 'int'].includes(map.kind) && isNumber(value) ? value : null;
 }
 
 function percent(share) {

@@ -45,8 +45,10 @@ function take(message) {
     location.reload();
     return;
   }
+  const known = state.maps.size;
   merge(state, message);
   for (const map of state.maps.values()) viewOf(map).take(map, message.elapsed);
+  if (state.maps.size > known) showContents();
   schedule();
 }
 
@@ -54,6 +56,7 @@ function take(message) {
 
 function makeView(map) {
   if (map.stacks) return new FlameView(map);
+  if (map.kind === 'tseries_t') return new SeriesView(map);
   if (map.kind === 'hist_t' || map.kind === 'lhist_t') return new HistogramView(map);
   return map.scalar ? new NumberView(map) : new TableView(map);
 }
@@ -63,7 +66,8 @@ function shapeOf(map) {
   return (map.stacks ? 'stacks ' : '') + map.kind + map.scalar;
 }
 
-// The view of a map, which is on the page.
+// The view of a map, which is on the page: numbers first, what is between two events last, each in the order of the
+// script.
 function viewOf(map) {
   const present = state.views.get(map.name);
   if (present && present.shape === shapeOf(map)) return present;
@@ -72,10 +76,29 @@ function viewOf(map) {
   state.views.set(map.name, view);
   if (present) {
     present.panel.replaceWith(view.panel);
+  } else if (map.scratch) {
+    pick('.scratch').append(view.panel);
+  } else if (view instanceof NumberView) {
+    pick('.numbers').append(view.panel);
   } else {
-    pick('main').insertBefore(view.panel, state.log.panel);
+    pick('main').insertBefore(view.panel, pick('.scratch'));
   }
   return view;
+}
+
+// More maps than fit a screen have a list of contents.
+const kLeastContents = 7;
+
+function showContents() {
+  const names = [...state.maps.keys()];
+  pick('.contents').hidden = names.length < kLeastContents;
+  pick('.contents').replaceChildren(...names.map(name => makeButton(visible(name), 'go to ' + name, () => goTo(name))));
+}
+
+function goTo(name) {
+  const view = state.views.get(name);
+  if (view.isFolded) view.toggle();
+  view.panel.scrollIntoView({block: 'start'});
 }
 
 let isScheduled = false;
@@ -92,7 +115,7 @@ function show() {
   isScheduled = false;
   drawnAtMs = performance.now();
   for (const view of state.views.values()) {
-    if (!view.isStale) continue;
+    if (!view.isStale || view.isFolded) continue;
     view.isStale = false;
     view.show();
   }
@@ -107,24 +130,42 @@ function showAll() {
 
 // ---- The head and the margin
 
+// A key of the message, its name, and what it means.
 const kLosses = [
-  ['missed', 'missed runs'],
-  ['lost_records', 'lost records'],
-  ['full_map', 'updates of full maps'],
-  ['lost_stacks', 'lost stacks'],
-  ['guessed_stacks', 'guessed stacks'],
-  ['cut_strings', 'cut strings'],
-  ['failed_reads', 'failed reads'],
-  ['cut_loops', 'cut loops'],
-  ['bad_values', 'bad values'],
-  ['skipped_probes', 'skipped probes'],
+  ['missed', 'missed runs', 'events that no program saw: numbers are too low'],
+  ['lost_records', 'lost records', 'lines of the log that are missing'],
+  ['full_map', 'updates of full maps', 'keys that had no room: raise max_map_keys'],
+  ['lost_stacks', 'lost stacks', 'stacks that are missing'],
+  ['guessed_stacks', 'guessed stacks', 'stacks that may be wrong or lack callers'],
+  ['cut_strings', 'cut strings', 'texts longer than max_strlen'],
+  ['failed_reads', 'failed reads', 'memory that could not be read counts as 0'],
+  ['cut_loops', 'cut loops', 'loops that the kernel ended at its limit'],
+  ['bad_values', 'bad values', 'values that could not be used'],
+  ['over_budget', 'over budget', 'events that --budget left out'],
+  ['skipped_probes', 'skipped probes', 'probes that could not be attached'],
 ];
 
-// The rows of the margin, for `makePairs`.
+function presentLosses(losses) {
+  return kLosses.filter(([key]) => losses[key] > 0);
+}
+
+// The rows of the margin, for `makePairs`. `losses.reasons`: sentences about what has no number of its own.
 function lossRows(losses) {
-  const lost = kLosses.filter(([key]) => losses[key] > 0);
-  if (lost.length === 0) return [['nothing', 'exact', 'exact']];
-  return lost.map(([key, name]) => [name, grouped(losses[key]), 'lost']);
+  const lost = presentLosses(losses);
+  const reasons = losses.reasons || [];
+  if (lost.length + reasons.length === 0) return [['nothing', 'exact', 'exact']];
+  return [
+    ...lost.flatMap(([key, name, meaning]) => [[name, grouped(losses[key]), 'lost'], [meaning, '', 'meaning']]),
+    ...reasons.map(reason => [reason, '', 'meaning']),
+  ];
+}
+
+// The badge of the head: its text, and its class.
+function lossBadge(losses) {
+  const lost = presentLosses(losses).map(([key, name]) => grouped(losses[key]) + ' ' + name);
+  const kinds = lost.length + (losses.reasons || []).length;
+  if (kinds === 0) return ['exact', 'exact'];
+  return [(lost[0] || 'not exact') + (kinds > 1 ? ', and ' + (kinds - 1) + ' more' : ''), 'lost'];
 }
 
 function costRows(status) {
@@ -168,6 +209,9 @@ function showStatus() {
   pick('h1').textContent = status.script;
   document.title = status.script + ' – espy';
   pick('.elapsed').textContent = clock(status.elapsed);
+  const [badge, className] = lossBadge(status.losses);
+  pick('.badge').textContent = badge;
+  pick('.badge').className = 'badge ' + className;
   pick('.losses').replaceChildren(...makePairs(lossRows(status.losses)));
   pick('.cost').replaceChildren(...makePairs(costRows(status)));
   pick('.programs').replaceChildren(...makePairs(programRows(status.cost.programs || [])));
@@ -243,6 +287,7 @@ function start() {
   pick('.pause').onclick = () => setPaused(!state.isPaused);
   pick('.theme').onclick = switchTheme;
   pick('.save').onclick = saveState;
+  pick('.badge').onclick = () => pick('aside').scrollIntoView({block: 'nearest'});
   document.addEventListener('keydown', takeKey);
   addEventListener('resize', showAll);
   connect();

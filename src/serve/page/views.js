@@ -1,25 +1,49 @@
-// The panels of the page: a number, a table, the log. See histogram_view.js and flame_view.js for the others.
+// The panels of the page: a number, a table, the log. See histogram_view.js, series_view.js and flame_view.js for the
+// others.
 //
 // A view takes each message, and draws itself when the page calls `show`: seldom, and only if it is stale.
 
-// A panel with the name of a map, its comment, tools and content.
+// A panel with the name of a map, its kind, its comment, tools and content.
 class View {
-  constructor(map, isWide) {
+  constructor(map, className) {
     this.map = map;
     this.isStale = true;
+    this.fold = make('button', {type: 'button', className: 'fold', onclick: () => this.toggle()});
+    this.kind = make('span', {className: 'kind'});
     this.seen = make('p', {className: 'help'});
     this.tools = make('div', {className: 'tools'});
     this.content = make('div');
+    this.body = make(
+        'div', {}, this.seen, make('p', {className: 'help', textContent: map.help, hidden: !map.help}), this.tools,
+        this.content);
     this.panel = make(
-        'section', {className: isWide ? 'wide' : '', ariaLabel: map.name}, make('h2', {textContent: map.name}),
-        this.seen, make('p', {className: 'help', textContent: map.help}), this.tools, this.content);
+        'section', {className, ariaLabel: map.name},
+        make('div', {className: 'head'}, this.fold, make('h2', {textContent: visible(map.name)}), this.kind),
+        this.body);
+    this.setFolded(Boolean(map.scratch));
+  }
+
+  setFolded(isFolded) {
+    this.isFolded = isFolded;
+    this.body.hidden = isFolded;
+    this.fold.textContent = isFolded ? '▸' : '▾';
+    this.fold.title = isFolded ? 'unfold' : 'fold';
+    this.fold.setAttribute('aria-expanded', !isFolded);
+    this.fold.setAttribute('aria-label', this.fold.title + ' ' + this.map.name);
+  }
+
+  toggle() {
+    this.setFolded(!this.isFolded);
+    this.refresh();
   }
 
   // `time`: seconds since the run began.
   take(map, time) {
     if (map !== this.map) this.isStale = true;
     this.map = map;
+    this.kind.textContent = kindText(map);
     this.seen.textContent = map.seen < 1 ? 'sampled: ' + percent(map.seen) + ' of the events' : '';
+    this.seen.hidden = !this.seen.textContent;
   }
 
   // Draws the view again, for something that its user has chosen.
@@ -29,13 +53,19 @@ class View {
   }
 }
 
-// How fast a number grows, by its values of the last seconds.
+// How fast a number grows, by its values of the last seconds. A number that becomes less was cleared, or is no counter.
 class Rate {
   constructor() {
     this.points = [];
+    this.hasFallen = false;
   }
 
   add(time, value) {
+    const last = this.points[this.points.length - 1];
+    if (last && Number(value) < last[1]) {
+      this.points = [];
+      this.hasFallen = true;
+    }
     this.points.push([time, Number(value)]);
     while (this.points.length > 2 && this.points[1][0] < time - 2) this.points.shift();
   }
@@ -46,8 +76,12 @@ class Rate {
     const last = this.points[this.points.length - 1];
     if (!first || last[0] - first[0] < 0.5) return '';
     const rate = (last[1] - first[1]) / (last[0] - first[0]);
-    if (rate === 0) return '';
-    return (rate > 0 ? '+' : '') + short(rate) + '/s';
+    return rate === 0 ? '' : '+' + short(rate) + '/s';
+  }
+
+  // The same for a map of that kind: a number that falls is no counter, unless the script clears counters.
+  textOf(map) {
+    return this.hasFallen && map.kind === 'int' ? '' : this.text();
   }
 }
 
@@ -72,7 +106,7 @@ function trendPoints(history, width) {
 
 class NumberView extends View {
   constructor(map) {
-    super(map, false);
+    super(map, 'small');
     this.number = make('div', {className: 'number'});
     this.rateText = make('span', {className: 'rate'});
     this.picture = draw('svg', {height: 40, role: 'img', 'aria-label': map.name + ' over time'});
@@ -82,15 +116,19 @@ class NumberView extends View {
     this.history = [];  // [time, value] each
   }
 
+  // The number of a statistic is its average.
   value() {
-    return this.map.entries.length ? this.map.entries[0][1] : null;
+    const entry = this.map.entries[0];
+    if (!entry) return null;
+    return this.map.kind === 'stats_t' ? entry[1].average : entry[1];
   }
 
   take(map, time) {
     super.take(map, time);
     const value = this.value();
     if (!isNumber(value)) return;
-    this.rate.add(time, value);
+    const grown = grownNumber(map, map.entries[0]);
+    if (grown !== null) this.rate.add(time, grown);
     this.remember(time, Number(value));
     this.isStale = true;
   }
@@ -106,16 +144,15 @@ class NumberView extends View {
   }
 
   show() {
-    const value = this.value();
-    const isStatistic = value !== null && typeof value === 'object' && 'average' in value;
-    if (value === null) {
-      this.number.textContent = '–';
-    } else {
-      this.number.textContent = plain(isStatistic ? value.average : value);
-    }
-    const isCounted = value !== null && value.count !== undefined && !Array.isArray(value);
-    this.rateText.textContent =
-        isCounted ? 'average of ' + grouped(value.count) + ', total ' + grouped(value.total) : this.rate.text();
+    const entry = this.map.entries[0];
+    const isStatistic = entry && this.map.kind === 'stats_t';
+    const text = !entry ? '–' : isStatistic ? grouped(entry[1].average) : valueText(entry);
+    // A long number breaks between its groups.
+    this.number.replaceChildren(...text.split(/(?<=,)(?=\d{3})/).flatMap(part => [part, make('wbr')]));
+    this.number.className = text.length > 14 ? 'number long' : 'number';
+    this.rateText.textContent = isStatistic ?
+        'average of ' + grouped(entry[1].count) + ', total ' + grouped(entry[1].total) :
+        this.rate.textOf(this.map);
     this.showTrend();
   }
 
@@ -139,22 +176,23 @@ function entriesWith(entries, text) {
 // The order of two cells: of numbers by value, of all else by text.
 function compare(a, b) {
   if (isNumber(a) && isNumber(b)) return Number(a) - Number(b);
-  const [x, y] = [plain(a), plain(b)];
+  const [x, y] = [a, b].map(each => typeof each === 'string' ? each : JSON.stringify(each));
   if (x === y) return 0;
   return x < y ? -1 : 1;
 }
 
-// Sorts entries by a part of their keys, or by their values if there is no such part.
-function sortEntries(entries, column, isDown) {
-  const cell = ([key, value]) => column < key.length ? key[column] : value;
+// Sorts entries by a column: a part of their keys, or one of `values` behind these.
+function sortEntries(entries, values, column, isDown) {
+  const cell = entry => column < entry[0].length ? entry[0][column] : values[column - entry[0].length].of(entry);
   entries.sort((a, b) => isDown ? compare(cell(b), cell(a)) : compare(cell(a), cell(b)));
 }
 
 class TableView extends View {
   constructor(map) {
-    super(map, map.labels.length > 2);
-    this.valueColumn = map.labels.length;
-    this.sort = {column: this.valueColumn, isDown: true};
+    super(map, map.labels.length > 2 ? 'wide' : '');
+    this.values = valueColumns(map);
+    // A statistic is sorted, and has bars, by its total.
+    this.sort = {column: map.labels.length + this.values.length - 1, isDown: true};
     this.rows = new Map();  // by the JSON of the key
     this.filter = make('input', {
       type: 'search',
@@ -162,27 +200,31 @@ class TableView extends View {
       ariaLabel: 'filter the keys of ' + map.name,
       oninput: () => this.refresh(),
     });
-    this.heads = [...map.labels, 'value'].map(
+    this.heads = [...map.labels, ...this.values.map(({name}) => name)].map(
         (label, column) => make('button', {type: 'button', textContent: label, onclick: () => this.sortBy(column)}));
-    this.body = make('tbody');
+    this.tableBody = make('tbody');
     this.note = make('div', {className: 'note'});
     this.tools.append(this.filter, ...makeSaveButtons(this));
     this.content.append(
         make(
             'div', {className: 'scroll', tabIndex: 0, ariaLabel: 'table of ' + map.name},
-            make('table', {}, this.makeHead(), this.body)),
+            make('table', {}, this.makeHead(), this.tableBody)),
         this.note);
+  }
+
+  isValue(column) {
+    return column >= this.map.labels.length;
   }
 
   makeHead() {
     const cells =
-        this.heads.map((button, column) => make('th', {className: column === this.valueColumn ? 'value' : ''}, button));
+        this.heads.map((button, column) => make('th', {className: this.isValue(column) ? 'value' : ''}, button));
     return make('thead', {}, make('tr', {}, ...cells, make('th'), make('th')));
   }
 
   sortBy(column) {
     const isSame = this.sort.column === column;
-    this.sort = {column, isDown: isSame ? !this.sort.isDown : column === this.valueColumn};
+    this.sort = {column, isDown: isSame ? !this.sort.isDown : this.isValue(column)};
     this.refresh();
   }
 
@@ -190,8 +232,9 @@ class TableView extends View {
     super.take(map, time);
     if (this.takenAt && time - this.takenAt < 0.25) return;
     this.takenAt = time;
-    for (const [key, value] of map.entries) {
-      if (isNumber(value)) this.rowOf(key).rate.add(time, value);
+    for (const entry of map.entries) {
+      const grown = grownNumber(map, entry);
+      if (grown !== null) this.rowOf(entry[0]).rate.add(time, grown);
     }
     this.isStale = true;
   }
@@ -204,20 +247,22 @@ class TableView extends View {
 
   makeRow(key) {
     const row = {
-      value: make('td', {className: 'value'}),
+      values: this.values.map(() => make('td', {className: 'value'})),
       bar: make('div'),
       rateText: make('td', {className: 'value rate'}),
       rate: new Rate(),
     };
-    row.element = make(
-        'tr', {}, ...key.map(part => make('td', {textContent: part})), row.value,
-        make('td', {className: 'share'}, row.bar), row.rateText);
+    const cells = key.map(part => {
+      const text = visible(part);
+      return make('td', {textContent: text, className: text === part ? '' : 'odd'});
+    });
+    row.element = make('tr', {}, ...cells, ...row.values, make('td', {className: 'share'}, row.bar), row.rateText);
     return row;
   }
 
   show() {
     const entries = entriesWith(this.map.entries, this.filter.value);
-    sortEntries(entries, this.sort.column, this.sort.isDown);
+    sortEntries(entries, this.values, this.sort.column, this.sort.isDown);
     this.showOrder();
     this.showRows(entries);
     this.showCount();
@@ -233,18 +278,23 @@ class TableView extends View {
   }
 
   showRows(entries) {
-    const size = value => isNumber(value) ? Number(value) : 0;
-    const largest = Math.max(...entries.map(([, value]) => size(value)), 1);
-    const elements = entries.map(([key, value]) => {
-      const row = this.rowOf(key);
-      row.value.textContent = plain(value);
-      row.bar.style.width = Math.max(size(value) / largest * 100, 0) + '%';
-      row.rateText.textContent = row.rate.text();
+    // The last column is the one that adds up.
+    const last = this.values[this.values.length - 1];
+    const size = entry => isNumber(last.of(entry)) ? Number(last.of(entry)) : 0;
+    const largest = entries.reduce((most, entry) => Math.max(most, size(entry)), 1);
+    const elements = entries.map(entry => {
+      const row = this.rowOf(entry[0]);
+      row.values.forEach((cell, index) => {
+        const value = this.values[index].of(entry);
+        cell.textContent = this.values.length > 1 ? grouped(value) : valueText(entry);
+      });
+      row.bar.style.width = Math.max(size(entry) / largest * 100, 0) + '%';
+      row.rateText.textContent = row.rate.textOf(this.map);
       return row.element;
     });
-    const shown = this.body.children;
+    const shown = this.tableBody.children;
     const isMoved = elements.length !== shown.length || elements.some((element, index) => shown[index] !== element);
-    if (isMoved) this.body.replaceChildren(...elements);
+    if (isMoved) this.tableBody.replaceChildren(...elements);
   }
 
   showCount() {

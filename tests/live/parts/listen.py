@@ -400,7 +400,9 @@ def viewers():
 def browser():
     """A browser draws the page without an error; its flame graph is -f folded."""
     run = Run("-f", "folded", script=f"tracepoint:syscalls:sys_enter_write /pid == {os.getpid()} && args.fd == 77/ "
-              '{ @s[ustack] = count(); @n = count(); @h = hist(args.count); @k["<b>"] = count(); print("<i>"); }')
+              '{ @s[ustack] = count(); @n = count(); @h = hist(args.count); @k["<b>"] = count(); print("<i>"); '
+              '@t[comm] = tseries(args.count, 1s, 5); @st[""] = stats(args.count); @tu[1] = (1, "two", (3, "four")); '
+              '@start[tid] = nsecs; }')
     page = Browser(SCRATCH / "profile", 1200, 900)
     page.call("Page.navigate", url=run.url)
     until(lambda: page.value("document.querySelector('.state').textContent") == "live")
@@ -414,12 +416,18 @@ def browser():
     until(lambda: page.value(number) == "120")
     print("panels", page.value("[...document.querySelectorAll('section')].map(each => each.ariaLabel).join()"))
     print("as text", page.value("document.querySelectorAll('main b, main i').length"),
-          page.value("document.querySelector('td').textContent"), page.value("document.querySelector('li').textContent"))
+          page.value("document.querySelector('td').textContent"), page.value("document.querySelector('.lines li').textContent"))
     until(lambda: page.value("document.querySelectorAll('section svg g').length > 3"))
     folded = page.value("state.views.get('@s').foldedText()")
     page.value("document.querySelectorAll('section svg g')[1].querySelector('rect').dispatchEvent("
                "new MouseEvent('click', {bubbles: true}))")
     print("zoomed", page.value("state.views.get('@s').path.length"))
+    cells = "[...state.views.get('%s').panel.querySelectorAll('%s')].slice(0, 4).map(each => each.textContent).join()"
+    print("statistics", page.value(cells % ("@st", "th")), page.value(cells % ("@st", "td")))
+    print("tuple", page.value(cells % ("@tu", "td")))
+    print("chart", page.value("state.views.get('@t').picture.querySelectorAll('polyline, circle').length > 0"))
+    print("scratch", page.value("state.views.get('@start').isFolded"))
+    print("root at the top", page.value("document.querySelector('.flame g rect').getAttribute('y')"))
     page.resize(390, 844)
     print("phone", page.value("document.documentElement.scrollWidth"))
     printed = run.end()
