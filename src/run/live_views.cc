@@ -14,13 +14,15 @@
 namespace espy::run {
 
 Result<std::unique_ptr<watch::Watch>> open_watch(const RunOptions& options, const check::Checked& checked,
-                                                 const program::Program& program, output::Sink& sink) {
+                                                 const program::Program& program, const Environment& environment,
+                                                 output::Sink& sink) {
   if (options.output.watch_interval_ns == 0) return nullptr;
   if (!options.replay.files.empty() || checked.config.runs_tests || checked.config.runs_benchmarks)
     return fail("--watch shows a run of this machine while it goes on: not with -i, --test or --bench");
   return watch::make_watch({.interval_ns = options.output.watch_interval_ns,
                             .script = script_name(options),
                             .style = runtime::text_style(checked.config),
+                            .scratch_maps = check::scratch_maps(checked, environment.types),
                             .has_colors = !is_color_unwanted(),
                             .is_text_hidden = !options.output.file,
                             .are_messages_hidden = ::isatty(STDERR_FILENO) == 1},

@@ -16,7 +16,8 @@ namespace espy::run {
 
 // Null without --watch. `sink` takes the output of the run; it and `program` must outlive the watch.
 Result<std::unique_ptr<watch::Watch>> open_watch(const RunOptions& options, const check::Checked& checked,
-                                                 const program::Program& program, output::Sink& sink);
+                                                 const program::Program& program, const Environment& environment,
+                                                 output::Sink& sink);
 
 // ---- --listen: the server that shows a run while it goes on.
 

@@ -589,7 +589,7 @@ Result<int> compile_and_run(const RunOptions& options, Environment* e, const Pre
     e->symbols.on_work([&progress] { progress.tick(); });
     out.writer->before_output([&progress] { progress.hide(); });
   }
-  const auto watch = TRY(open_watch(options, checked, *program, *out.sink));
+  const auto watch = TRY(open_watch(options, checked, *program, *e, *out.sink));
   if (watch) session_options.shown.servers.push_back(watch.get());
   const auto server = TRY(open_live_server(options, checked, *program, *e, watch ? watch->sink() : *out.sink));
   if (server) session_options.shown.servers.push_back(server.get());

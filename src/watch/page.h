@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <optional>
+#include <set>
 #include <string>
 #include <string_view>
 #include <unordered_map>
@@ -48,12 +49,15 @@ struct Table {
   std::string name;  // "@reads"; "" for the scalars that are one line each
   std::string note;  // " (sampled 25%)"
   bool has_rates = false;
-  std::vector<Row> rows;  // the largest value first
+  std::vector<Row> rows = {};  // the largest value first
+  bool is_scratch = false;     // holds what is between two events (check::scratch_maps): folded
 };
 
 class Tables {
  public:
-  explicit Tables(output::TextStyle style) : style_(std::move(style)) {}
+  // `scratch`: the names of the maps that are folded.
+  explicit Tables(output::TextStyle style, std::set<std::string> scratch = {})
+      : style_(std::move(style)), scratch_(std::move(scratch)) {}
 
   // Takes the maps of a moment, `now_ns` by a monotonic clock, in the order of their names; empty ones are left out.
   std::vector<Table> read(std::vector<output::MapView> views, uint64_t now_ns);
@@ -69,6 +73,7 @@ class Tables {
   void compare(Row& row, const Before* before, const Before& now) const;
 
   output::TextStyle style_;
+  std::set<std::string> scratch_;
   std::unordered_map<std::string, Rows> before_;  // by the name of the map
   uint64_t before_ns_ = 0;                        // 0: there was no time before
   double seconds_ = 0;                            // since then
@@ -86,6 +91,9 @@ struct View {
   std::string filter;      // only rows that have this text, in any case; empty: all
   bool is_typing = false;  // the filter is being typed
   bool is_paused = false;
+  bool shows_keys = false;     // what each key does, instead of the maps
+  bool shows_scratch = false;  // also the tables that are folded
+  std::optional<size_t> top;   // scrolled: the first line of all, as if there were room for them; none: a part of each
   size_t columns = 80, rows = 24;  // of the terminal
 };
 
@@ -103,7 +111,14 @@ struct Line {
   LineStyle style = LineStyle::kPlain;
 };
 
-// Returns up to `view.rows` lines. Where the maps do not fit, each gets a fair share.
+// Returns up to `view.rows` lines. The status, the losses and the scalars come first, and stay while the maps scroll.
+// Where the maps do not fit, each gets a fair share, and a line says what is left out; those that would get less than a
+// few lines come below, where scrolling leads.
 std::vector<Line> make_page(const PageContent& content, const View& view);
+
+// A step of scrolling. The first step forward from a part of each map, which kHome shows, leads to the first line of
+// all.
+enum class Step : uint8_t { kLineUp, kLineDown, kPageUp, kPageDown, kHome, kEnd, kPreviousMap, kNextMap };
+void scroll(const PageContent& content, View& view, Step step);
 
 }  // namespace espy::watch

@@ -35,8 +35,24 @@ size_t sequence_bytes(std::string_view bytes) {
   return std::min(end + 1, bytes.size());
 }
 
+// The sequences that terminals in use send, with and without application keys.
+Key::Kind kind_of(std::string_view sequence) {
+  struct Sequence {
+    std::string_view end;  // behind "\033[" or "\033O"
+    Key::Kind kind;
+  };
+  constexpr Sequence kSequences[] = {{"A", Key::Kind::kUp},       {"B", Key::Kind::kDown},  {"H", Key::Kind::kHome},
+                                     {"F", Key::Kind::kEnd},      {"1~", Key::Kind::kHome}, {"7~", Key::Kind::kHome},
+                                     {"4~", Key::Kind::kEnd},     {"8~", Key::Kind::kEnd},  {"5~", Key::Kind::kPageUp},
+                                     {"6~", Key::Kind::kPageDown}};
+  if (sequence.size() < 3 || (sequence[1] != '[' && sequence[1] != 'O')) return Key::Kind::kOther;
+  const auto* found = std::ranges::find(kSequences, sequence.substr(2), &Sequence::end);
+  return found == std::end(kSequences) ? Key::Kind::kOther : found->kind;
+}
+
 Key key_of(std::string_view character) {
   switch (character[0]) {
+    case '\t': return {Key::Kind::kTab};
     case '\n':
     case '\r': return {Key::Kind::kEnter};
     case '\b':
@@ -123,7 +139,8 @@ std::vector<Key> keys_of(std::string_view bytes) {
   while (!bytes.empty()) {
     const bool is_escape = bytes[0] == '\033';
     const size_t size = is_escape ? sequence_bytes(bytes) : std::max<size_t>(utf8_length(bytes), 1);
-    out.push_back(!is_escape ? key_of(bytes.substr(0, size)) : Key{size == 1 ? Key::Kind::kEscape : Key::Kind::kOther});
+    const std::string_view typed = bytes.substr(0, size);
+    out.push_back(!is_escape ? key_of(typed) : Key{size == 1 ? Key::Kind::kEscape : kind_of(typed)});
     bytes.remove_prefix(size);
   }
   return out;
@@ -280,7 +297,7 @@ Screen::Screen(WatchOptions options, const program::Program& program, output::Si
       program_(program),
       held_(sink, options_.style, options_.is_text_hidden, options_.are_messages_hidden),
       log_(held_, lines_, options_.style),
-      tables_(options_.style),
+      tables_(options_.style, options_.scratch_maps),
       terminal_(options_.has_colors) {}
 
 Result<std::unique_ptr<Watch>> Screen::create(WatchOptions options, const program::Program& program,
@@ -397,6 +414,25 @@ void Screen::take_keys() {
 
 void Screen::take_key(const Key& key) {
   if (key.text == "q") ::raise(SIGINT);  // ends the run as Ctrl-C does
+  if (view_.shows_keys) {                // any key goes back
+    view_.shows_keys = false;
+    return;
+  }
+  switch (key.kind) {
+    case Key::Kind::kUp: return scroll(content_, view_, Step::kLineUp);
+    case Key::Kind::kDown: return scroll(content_, view_, Step::kLineDown);
+    case Key::Kind::kPageUp: return scroll(content_, view_, Step::kPageUp);
+    case Key::Kind::kPageDown: return scroll(content_, view_, Step::kPageDown);
+    case Key::Kind::kEscape:
+    case Key::Kind::kHome: return scroll(content_, view_, Step::kHome);
+    case Key::Kind::kEnd: return scroll(content_, view_, Step::kEnd);
+    case Key::Kind::kTab: return scroll(content_, view_, Step::kNextMap);
+    default: break;
+  }
+  if (key.text == "n") scroll(content_, view_, Step::kNextMap);
+  if (key.text == "p") scroll(content_, view_, Step::kPreviousMap);
+  if (key.text == "f") view_.shows_scratch = !view_.shows_scratch;
+  if (key.text == "?") view_.shows_keys = true;
   if (key.text == "s") view_.order = next(view_.order);
   if (key.text == "/") view_.is_typing = true;
   if (key.text == " ") view_.is_paused = !view_.is_paused;
@@ -414,7 +450,7 @@ void Screen::take_filter_key(const Key& key) {
       break;
     case Key::Kind::kEscape: view_.filter.clear(); [[fallthrough]];
     case Key::Kind::kEnter: view_.is_typing = false; break;
-    case Key::Kind::kOther: break;
+    default: break;
   }
 }
 

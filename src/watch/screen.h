@@ -29,13 +29,13 @@ namespace espy::watch {
 
 // What is typed at a terminal.
 struct Key {
-  enum class Kind { kText, kEnter, kBackspace, kEscape, kOther };
+  enum class Kind { kText, kEnter, kBackspace, kEscape, kTab, kUp, kDown, kPageUp, kPageDown, kHome, kEnd, kOther };
   Kind kind = Kind::kOther;
   std::string text = {};  // kText: a character
 };
 
-// Takes what one read gave. An escape that nothing follows is the key; others begin a sequence, of an arrow, say, and
-// are kOther. What is no text is left out.
+// Takes what one read gave. An escape that nothing follows is the key; others begin a sequence, which is kOther if it
+// is of none of the keys above. What is no text is left out.
 std::vector<Key> keys_of(std::string_view bytes);
 
 // Whether stdin and stdout are a terminal that has a screen: $TERM is set, and not `dumb`.

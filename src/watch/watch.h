@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -20,6 +21,7 @@ struct WatchOptions {
   uint64_t interval_ns = 1'000'000'000;
   std::string script;  // its name
   output::TextStyle style;
+  std::set<std::string> scratch_maps = {};  // the names of those that are folded
   bool has_colors = true;
   bool is_text_hidden = true;       // the screen hides where the output of the script goes
   bool are_messages_hidden = true;  // ... and where messages go

@@ -80,6 +80,44 @@ def keys_case():
     print("final maps", f"@calls: {before + 1}" in screen.text())
 
 
+def scroll_case():
+    script = PROBE + "{ " + "".join(f"@m{i:02}[args.count] = count(); " for i in range(24)) + \
+        "@calls = count(); @ns = hist(args.count); @start[tid] = nsecs; delete(@start, tid); @start[1] = 1; }"
+    for columns, rows in ((80, 24), (40, 10)):
+        screen = watch(script, columns=columns, rows=rows)
+        write(*(1 << power for power in range(20)))
+        screen.until(lambda: value(screen, "@calls") == 20, "counts")
+        print(f"{columns}x{rows} below", bool(screen.shows("more maps (n, PgDn)")))
+        for i in range(24):
+            screen.type("n")
+            screen.shows(f"@m{i:02}  (20 keys")
+            if value(screen, "@calls") != 20:
+                print("no scalar")
+        screen.type("\x1b[F")
+        screen.shows("[512K, 1M)")
+        screen.type("\x1b[5~")
+        screen.until(lambda: "[512K, 1M)" not in screen.text(), "a page up")
+        print("every map")
+        screen.type("\x1b[H")
+        screen.shows("more maps (n, PgDn)")
+        screen.type("?")
+        print("keys", bool(screen.shows("quit, as Ctrl-C does")))
+        screen.type("x/@ns\r")
+        screen.shows("@ns")
+        screen.until(lambda: "[512K, 1M)" in screen.text(), "the highest bucket, or what is left out")
+        print("nothing is cut without a mark", rows == 24 or bool(screen.shows("more rows, to [512K, 1M)")))
+        screen.type("q")
+        print("status", screen.wait())
+    screen = watch(PROBE + "{ @start[tid] = nsecs; @n[comm] = count(); } interval:s:100 { delete(@start, 1); }")
+    write(1)
+    screen.shows("folded (f): @start (1 key)")
+    screen.type("f")
+    screen.shows("@start  (1 key)")
+    print("folded")
+    screen.type("q")
+    screen.wait()
+
+
 def resize_case():
     screen = watch(COUNTS, columns=120, rows=40)
     write(*range(1, 100))
