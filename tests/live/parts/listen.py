@@ -415,6 +415,7 @@ def browser():
     page.value("document.querySelector('.pause').click()")
     until(lambda: page.value(number) == "120")
     print("panels", page.value("[...document.querySelectorAll('section')].map(each => each.ariaLabel).join()"))
+    until(lambda: page.value("document.querySelectorAll('.lines li').length"))
     print("as text", page.value("document.querySelectorAll('main b, main i').length"),
           page.value("document.querySelector('td').textContent"), page.value("document.querySelector('.lines li').textContent"))
     until(lambda: page.value("document.querySelectorAll('section svg g').length > 3"))
