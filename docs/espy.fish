@@ -13,6 +13,8 @@ complete -c espy -l container -x -d 'like --cgroup, for a container (ID or a pre
 complete -c espy -l duration -x -d 'end after this time, such as 10s or 500ms, as Ctrl-C does; in tools also -d'
 complete -c espy -l user -x -d 'run as this user, without capabilities, once the probes are attached'
 complete -c espy -s o -l output -r -F -d 'write the output to this file'
+complete -c espy -l append -d 'with -o: append to the file instead of emptying it'
+complete -c espy -l reopen -d 'like --append; open the file again at SIGHUP (logrotate)'
 complete -c espy -s f -l format -x -a 'text json trace folded tree flame pprof speedscope otlp' -d 'text (default): lines for people, as bpftrace prints them; json: one JSON object a line; trace: spans for chrome://tracing and Perfetto, to FILE.pftrace in the format of Perfetto; folded: maps keyed by stacks, a line for each stack; tree: maps keyed by stacks, as an indented tree; else as text; flame: maps keyed by stacks, as a flame graph (SVG); pprof: maps keyed by stacks, as a profile for go tool pprof; speedscope: maps keyed by stacks, for www.speedscope.app; otlp: spans, metrics and logs for OpenTelemetry, as lines of OTLP/JSON'
 complete -c espy -s B -l buffer -x -a 'line full none' -d 'output buffering: line (default), full or none'
 complete -c espy -l watch -x -d 'show the maps while they change, again after each interval (1s)'

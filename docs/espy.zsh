@@ -18,6 +18,8 @@ local -a espy_options=(
   '*--user[run as this user, without capabilities, once the probes are attached]:NAME: '
   '*-o[write the output to this file]:FILE:_files'
   '*--output[write the output to this file]:FILE:_files'
+  '*--append[with -o\: append to the file instead of emptying it]'
+  '*--reopen[like --append; open the file again at SIGHUP (logrotate)]'
   '*-f[text (default)\: lines for people, as bpftrace prints them; json\: one JSON object a line; trace\: spans for chrome\://tracing and Perfetto, to FILE.pftrace in the format of Perfetto; folded\: maps keyed by stacks, a line for each stack; tree\: maps keyed by stacks, as an indented tree; else as text; flame\: maps keyed by stacks, as a flame graph (SVG); pprof\: maps keyed by stacks, as a profile for go tool pprof; speedscope\: maps keyed by stacks, for www.speedscope.app; otlp\: spans, metrics and logs for OpenTelemetry, as lines of OTLP/JSON]:FORMAT:(text json trace folded tree flame pprof speedscope otlp)'
   '*--format[text (default)\: lines for people, as bpftrace prints them; json\: one JSON object a line; trace\: spans for chrome\://tracing and Perfetto, to FILE.pftrace in the format of Perfetto; folded\: maps keyed by stacks, a line for each stack; tree\: maps keyed by stacks, as an indented tree; else as text; flame\: maps keyed by stacks, as a flame graph (SVG); pprof\: maps keyed by stacks, as a profile for go tool pprof; speedscope\: maps keyed by stacks, for www.speedscope.app; otlp\: spans, metrics and logs for OpenTelemetry, as lines of OTLP/JSON]:FORMAT:(text json trace folded tree flame pprof speedscope otlp)'
   '*-B[output buffering\: line (default), full or none]:MODE:(line full none)'
