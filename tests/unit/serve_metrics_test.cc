@@ -20,7 +20,7 @@ using output::tuple;
 using types::Kind;
 
 DescribedMap described(std::string name, Kind value, std::vector<std::string> labels = {}) {
-  return {{}, std::move(name), value, std::move(labels), "Help."};
+  return {{}, std::move(name), value, std::move(labels), "Help.", true};
 }
 
 std::string exposed(const DescribedMap& map, const output::MapView& view, size_t most = 100,
@@ -201,7 +201,7 @@ TEST(MapJson, StacksShareTheirFrames) {
   EXPECT_EQ(map_json(described("@x", Kind::kCount, {"ustack"}),
                      keyed("@x", {{stack("a"), {uint64_t{1}}}, {stack("b;c"), {uint64_t{5}}}}), {}),
             R"({"name":"@x","kind":"count_t","scalar":false,"help":"Help.","keys":2,"labels":["ustack"],)"
-            R"("stacks":[[5,0,1],[1,0,2]],"frames":["main","b:c","a"]})");
+            R"("stacks":[[5,0,1],[1,0,2]],"frames":["main","b:c","a"],"kinds":"uuu"})");
 }
 
 TEST(RecentLines, JoinsPartsAndForgetsTheOldest) {

@@ -128,7 +128,7 @@ t.bt:6:8: error: expected `:` and the type of the result, found `{` [unexpected-
     |        ^ `: void` if there is none
 t.bt:7:11: error: expected `{` or a predicate after the probe, found `b` [unexpected-token]
   7 | uprobe:/a b:f { }
-    |           ^ a part with spaces in it goes into double quotes
+    |           ^ is a `:` missing before `b:f`, or a `,`?
 )x");
 }
 TEST(Errors, Predicate) {
