@@ -18,8 +18,7 @@ export STATIC
 packages = build $(if $(cross_options),$(ARCH))
 static_options = $(if $(filter no,$(STATIC)),-DESPY_STATIC=OFF,-DESPY_STATIC=ON)
 cmake_build = DEPS="$(DEPS)" PACKAGES="$(packages)" JOBS="$(JOBS)" scripts/build "$(1)" $(cross_options) $(static_options) $(2) -- $(3)
-# Ten files at a time: half the time of a whole build. The Release build shows a file that does not include what it uses.
-debug_options = -DCMAKE_BUILD_TYPE=Debug -DESPY_TESTS=ON -DESPY_UNITY=ON
+debug_options = -DCMAKE_BUILD_TYPE=Debug -DESPY_TESTS=ON
 
 .PHONY: all try test test-debug build-tests matrix nightly bless bench fuzz lint fmt docs debug install uninstall dist clean help
 

@@ -1,6 +1,6 @@
 # The tools that watch the page cache and the cache of names: over a file of 8 MiB on a file system whose pages are single
 # ones, which is read from the disk, and again; and over 500 names that are not there.
-# kernels: 5.10 6.12 7.2
+# kernels: 6.12
 tools=$(dirname -- "$ESPY")/../tools
 command -v mkfs.minix >/dev/null || skip "mkfs.minix is not installed"
 modprobe -a brd minix || skip "no RAM disks or no minix"

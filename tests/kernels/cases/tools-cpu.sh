@@ -1,5 +1,5 @@
 # The tools that read the kernel's variables of each CPU, and the one that sees modules.
-# kernels: 5.10 6.12 7.2
+# kernels: 5.10 7.2
 tools=$(dirname -- "$ESPY")/../tools
 # A process that is busy. User time is as much of the time that passes as the kernel's own numbers say (in 1/100 s), between
 # the first line of the tool and the third.

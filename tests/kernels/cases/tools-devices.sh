@@ -1,5 +1,5 @@
 # The tools that time devices: a SCSI disk and an NVMe disk, both of which the kernel only plays.
-# kernels: 6.12 7.2
+# kernels: 6.1
 tools=$(dirname -- "$ESPY")/../tools
 table() { awk -v map="^@us\\\\[$1\\\\]:" '$0 ~ map { in_map = 1; next } /^$/ { in_map = 0 } in_map { sub(/^[^|]*[])] +/, ""); n += $1 } END { print n + 0 }' out; }
 modprobe sd_mod && modprobe scsi_debug dev_size_mb=8 || skip "no scsi_debug"

@@ -1,4 +1,4 @@
 # The other half of tools-load.sh.
-# kernels: 5.10 7.2
+# kernels: 6.1
 first_letters=n-z
 . "$(dirname -- "$ESPY")/../tests/kernels/cases/tools-load.sh"

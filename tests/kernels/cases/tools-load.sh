@@ -1,6 +1,6 @@
 # Every tool is fit for this kernel, or says that it needs a later one, or is named below with what is missing. Those from
 # n on are in tools-load-rest.sh, as all take too long for one case.
-# kernels: 5.10 7.2
+# kernels: 6.1
 kernel=$(uname -r | sed 's/[^0-9.].*//')
 is_too_old_for() {  # TOOL: whether its head says "Needs Linux N", and this kernel is older
   local needed

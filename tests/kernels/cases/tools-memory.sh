@@ -1,6 +1,6 @@
 # The tools that watch the kernel make room: a control group at its limit, and memory that is compacted because somebody asks.
 # What they count is compared with the kernel's own counters.
-# kernels: 5.10 6.12 7.2
+# kernels: 5.10 6.12
 tools=$(dirname -- "$ESPY")/../tools
 group=/sys/fs/cgroup/espy-drsnoop
 echo +memory >/sys/fs/cgroup/cgroup.subtree_control && mkdir $group || skip "no memory control groups"

@@ -1,5 +1,5 @@
 # The tools for sockets that need kprobes.
-# kernels: 5.10 6.12 7.2
+# kernels: 6.12 7.2
 tools=$(dirname -- "$ESPY")/../tools
 [ -x /usr/bin/python3 ] || skip 'python3 is not installed'
 ip link set lo up

@@ -1,5 +1,5 @@
 # The kernel is asked to kill whoever has the most memory (sysrq f), which is a process made for that.
-# kernels: 6.12
+# kernels: 6.1
 tools=$(dirname -- "$ESPY")/../tools
 cat >hog.py <<'P'
 import time
