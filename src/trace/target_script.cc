@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstdio>
+#include <cstdlib>
 #include <optional>
 
 #include "base/strings.h"
@@ -63,6 +65,23 @@ source::Diagnostic at_target(source::Diagnostic diagnostic, const TraceScript& s
     break;
   }
   return diagnostic;
+}
+
+int run_target_script(Result<TraceScript> script, const run::RunOptions& options, run::Environment& environment,
+                      const run::PrepareSession& prepare) {
+  if (!script) return run::complain(script.error());
+  run::RunOptions of_script = options;
+  of_script.shown_diagnostic = [&](const source::Diagnostic& diagnostic) {
+    return at_target(diagnostic, *script, environment.sources);
+  };
+  if (environment.diagnostics.has_errors()) {
+    run::report(environment.diagnostics, environment.sources, of_script);
+    return EXIT_FAILURE;
+  }
+  if (!options.output.hides_warnings)
+    for (const std::string& sentence : script->left_out)
+      std::fputs(fmt::format("WARNING: {}\n", printable_line(sentence)).c_str(), stderr);
+  return run::run_script(std::move(script->script), of_script, environment, prepare);
 }
 
 TraceScript::Part TargetScript::begin_target(const TraceTarget& target) {

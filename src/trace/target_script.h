@@ -37,6 +37,11 @@ struct TraceScript {
 // there are.
 source::Diagnostic at_target(source::Diagnostic diagnostic, const TraceScript& script, const source::Sources& sources);
 
+// Runs a script that a command has written, or prints why it could not be written. Prints what is left out, as
+// warnings. Returns the exit status.
+int run_target_script(Result<TraceScript> script, const run::RunOptions& options, run::Environment& environment,
+                      const run::PrepareSession& prepare);
+
 // Each argument of a probe becomes a variable, so that `skb->len` of a target is `$skb->len` in the script. What the
 // user typed is parsed, an expression at a time; names of files are only compared with it.
 class TargetScript {

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cctype>
+#include <iterator>
 #include <map>
 #include <tuple>
 #include <utility>
@@ -91,6 +92,13 @@ std::vector<std::string> split_trace_targets(std::string_view text) {
   if (angles != 0) commas.clear();  // operator<
   const std::vector<std::string_view> parts = cut_at(text, commas);
   return {parts.begin(), parts.end()};
+}
+
+std::vector<std::string> split_trace_targets(std::span<const std::string> arguments) {
+  std::vector<std::string> out;
+  for (const std::string& argument : arguments)
+    std::ranges::move(split_trace_targets(std::string_view(argument)), std::back_inserter(out));
+  return out;
 }
 
 Result<TraceTarget> parse_trace_target(const std::string& text) {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <set>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -41,6 +42,8 @@ struct TraceTarget {
 // The targets of an argument: "a(x, y),b" has two. Commas in brackets, in quotes and between the angle brackets of a
 // template separate nothing.
 std::vector<std::string> split_trace_targets(std::string_view text);
+// The targets of all arguments.
+std::vector<std::string> split_trace_targets(std::span<const std::string> arguments);
 
 Result<TraceTarget> parse_trace_target(const std::string& text);
 

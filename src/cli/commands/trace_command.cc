@@ -2,14 +2,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cstdio>
-#include <cstdlib>
-#include <iterator>
 #include <utility>
 
 #include "base/strings.h"
 #include "cli/command.h"
-#include "run/run_script.h"
 #include "trace/trace_script.h"
 #include "trace/trace_target.h"
 
@@ -89,24 +85,8 @@ int trace(const Options& options, const Host& host) {
   if (!environment) return complain(environment.error());
   run::follow_command(options, **environment);
   const trace::TraceOptions& trace_options = static_cast<const Own&>(*options.own).trace;
-  std::vector<std::string> names;
-  for (const std::string& argument : options.names)
-    std::ranges::move(trace::split_trace_targets(argument), std::back_inserter(names));
-  auto script = trace::write_trace_script(names, trace_options, **environment);
-  if (!script) return complain(script.error());
-  Environment& e = **environment;
-  Options of_script = options;
-  of_script.shown_diagnostic = [&](const source::Diagnostic& diagnostic) {
-    return trace::at_target(diagnostic, *script, e.sources);
-  };
-  if (e.diagnostics.has_errors()) {
-    report(e.diagnostics, e.sources, of_script);
-    return EXIT_FAILURE;
-  }
-  if (!options.output.hides_warnings)
-    for (const std::string& sentence : script->left_out)
-      std::fputs(fmt::format("WARNING: {}\n", printable_line(sentence)).c_str(), stderr);
-  return run::run_script(std::move(script->script), of_script, e, host.prepare);
+  auto script = trace::write_trace_script(trace::split_trace_targets(options.names), trace_options, **environment);
+  return trace::run_target_script(std::move(script), options, **environment, host.prepare);
 }
 
 constexpr std::string_view kUsage[] = {"trace [OPTION...] TARGET..."};

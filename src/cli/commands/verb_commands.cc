@@ -2,16 +2,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cstdio>
-#include <cstdlib>
-#include <iterator>
 #include <string>
-#include <utility>
 #include <vector>
 
 #include "base/strings.h"
 #include "cli/command.h"
-#include "run/run_script.h"
 #include "trace/profile_script.h"
 #include "trace/verbs.h"
 
@@ -105,36 +100,18 @@ bool was_typed(const Options& options, std::string_view long_name) {
   return std::ranges::any_of(options.typed, [&](const auto& each) { return each.first->long_name == long_name; });
 }
 
-// Runs a script that a command has written.
-int run_written(Result<trace::TraceScript> script, const Options& options, run::Environment& e, const Host& host) {
-  if (!script) return complain(script.error());
-  Options of_script = options;
-  of_script.shown_diagnostic = [&](const source::Diagnostic& diagnostic) {
-    return trace::at_target(diagnostic, *script, e.sources);
-  };
-  if (e.diagnostics.has_errors()) {
-    report(e.diagnostics, e.sources, of_script);
-    return EXIT_FAILURE;
-  }
-  if (!options.output.hides_warnings)
-    for (const std::string& sentence : script->left_out)
-      std::fputs(fmt::format("WARNING: {}\n", printable_line(sentence)).c_str(), stderr);
-  return run::run_script(std::move(script->script), of_script, e, host.prepare);
-}
-
 template <trace::Verb kVerb>
 int run_verb(const Options& options, const Host& host) {
   if (const Status may_run = host.check_can_run(options); !may_run) return complain(may_run.error());
   const auto environment = host.open(options);
   if (!environment) return complain(environment.error());
   run::follow_command(options, **environment);
-  std::vector<std::string> targets;
-  for (const std::string& argument : options.names)
-    std::ranges::move(trace::split_trace_targets(argument), std::back_inserter(targets));
+  const std::vector<std::string> targets = trace::split_trace_targets(options.names);
   Options of_verb = options;
   if (kVerb == trace::Verb::kStacks && !was_typed(options, "format")) of_verb.output.format = "tree";
   const trace::VerbOptions& wishes = static_cast<const Own<trace::VerbOptions>&>(*options.own).wishes;
-  return run_written(trace::write_verb_script(kVerb, targets, wishes, **environment), of_verb, **environment, host);
+  return trace::run_target_script(trace::write_verb_script(kVerb, targets, wishes, **environment), of_verb,
+                                  **environment, host.prepare);
 }
 
 int run_profile(const Options& options, const Host& host) {
@@ -147,7 +124,8 @@ int run_profile(const Options& options, const Host& host) {
   if (!was_typed(options, "format")) of_profile.output.format = is_picture ? "flame" : "tree";
   trace::ProfileOptions wishes = static_cast<const Own<trace::ProfileOptions>&>(*options.own).wishes;
   wishes.is_one_process = options.config.tracee.pid.has_value();
-  return run_written(trace::write_profile_script(wishes, **environment), of_profile, **environment, host);
+  return trace::run_target_script(trace::write_profile_script(wishes, **environment), of_profile, **environment,
+                                  host.prepare);
 }
 
 constexpr std::string_view kCountUsage[] = {"count [OPTION...] TARGET..."};
