@@ -68,13 +68,6 @@ std::optional<Value> value_of(const std::pair<std::string_view, Value> (&table)[
   return found != std::end(table) ? std::optional(found->second) : std::nullopt;
 }
 
-Status set_duration(Options& options, std::string_view text) {
-  constexpr uint64_t kLeastNs = 1'000'000;
-  options.duration_ns = TRY(parse_time("--duration", "takes a time such as 10s, 500ms or 2m", text));
-  if (options.duration_ns < kLeastNs) return fail(fmt::format("--duration {} is too short: 1ms is the shortest", text));
-  return {};
-}
-
 constexpr std::string_view kTimeSince = "takes a time since the beginning such as 10s, 1.5m or 200ms";
 
 Status set_from(Options& options, std::string_view text) {
@@ -386,6 +379,13 @@ constexpr OptionRow kDeveloperRows[] = {
 };
 
 }  // namespace
+
+Status set_duration(Options& options, std::string_view text) {
+  constexpr uint64_t kLeastNs = 1'000'000;
+  options.duration_ns = TRY(parse_time("--duration", "takes a time such as 10s, 500ms or 2m", text));
+  if (options.duration_ns < kLeastNs) return fail(fmt::format("--duration {} is too short: 1ms is the shortest", text));
+  return {};
+}
 
 Result<uint64_t> parse_time(std::string_view option, std::string_view what, std::string_view text) {
   constexpr std::pair<std::string_view, double> kUnits[] = {{"", 1e9},   {"s", 1e9},  {"ms", 1e6},

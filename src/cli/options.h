@@ -73,6 +73,8 @@ Status add_text(Options& options, std::string_view text) {
 Result<uint64_t> parse_count(std::string_view option, std::string_view text);
 // Returns nanoseconds: of "1.5", "10s", "200ms", "2m", "1h". `what` continues the error about the option.
 Result<uint64_t> parse_time(std::string_view option, std::string_view what, std::string_view text);
+// Sets --duration, for the rows of commands that have it by another short name.
+Status set_duration(Options& options, std::string_view text);
 
 // Rows about one subject. `espy help options WORD` shows them.
 struct OptionGroup {

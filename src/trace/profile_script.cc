@@ -26,8 +26,6 @@ class ProfileScript {
       add_off_cpu();
     else
       add_samples();
-    if (options_.duration_ns > 0)
-      add_action("interval", {"us", std::to_string(options_.duration_ns / 1000)}, {run("exit", {})});
     TraceScript out;
     out.script = std::move(script_);
     return out;

@@ -10,7 +10,6 @@ namespace espy::trace {
 
 struct ProfileOptions {
   uint64_t hz = 99;             // samples a second of each CPU
-  uint64_t duration_ns = 0;     // after which the run ends; 0: no limit
   bool is_off_cpu = false;      // microseconds that threads wait, instead of samples
   bool is_one_process = false;  // stacks need no name of their process
 };

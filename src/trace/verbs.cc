@@ -89,8 +89,6 @@ class VerbScript : TargetScript {
     }
     if (!zeros_.empty()) add_own("begin", {}, std::move(zeros_));
     if (options_.interval_ns > 0) add_interval();
-    if (options_.duration_ns > 0)
-      add_own("interval", {"us", std::to_string(options_.duration_ns / 1000)}, {run("exit", {})});
     add_own("end", {}, at_end());
     return {std::move(script_), std::move(parts_), std::move(left_out_)};
   }

@@ -14,7 +14,6 @@ enum class Verb : uint8_t { kCount, kLatency, kStacks, kArgs };
 
 struct VerbOptions {
   std::string by;             // an expression of arguments that parts the numbers; empty: none
-  uint64_t duration_ns = 0;   // after which the run ends; 0: no limit
   uint64_t interval_ns = 0;   // after which the numbers are shown and begin again; 0: shown at the end
   bool kernel_stack = false;  // stacks: these, else those of where the probe is
   bool user_stack = false;    //

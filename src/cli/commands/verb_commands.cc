@@ -45,14 +45,6 @@ Status set_interval(Options& options, std::string_view text) {
   return {};
 }
 
-template <auto kOwn>
-Status set_duration(Options& options, std::string_view text) {
-  constexpr uint64_t kLeastNs = 1'000'000;
-  kOwn(options).duration_ns = TRY(parse_time("-d", "takes a time such as 10s, 500ms or 2m", text));
-  if (kOwn(options).duration_ns < kLeastNs) return fail(fmt::format("-d {} is too short: 1ms is the shortest", text));
-  return {};
-}
-
 template <bool trace::VerbOptions::*kFlag>
 Status set_wish(Options& options, std::string_view) {
   own(options).*kFlag = true;
@@ -72,25 +64,24 @@ Status set_off_cpu(Options& options, std::string_view) {
   return {};
 }
 
-template <auto kOwn>
-constexpr OptionRow kDuration = {'d', "duration", "TIME", "end after this time, such as 10s or 500ms",
-                                 set_duration<kOwn>};
+// The general option, with a short name that scripts have for --dump.
+constexpr OptionRow kDuration = {'d', "duration", "TIME", "end after this time, such as 10s or 500ms", set_duration};
 constexpr OptionRow kInterval = {0, "interval", "TIME", "show the numbers of each interval, such as 1s or 0.2",
                                  set_interval};
 constexpr OptionRow kBy = {0, "by", "EXPR", "one number for each value of EXPR, such as an argument", set_by};
 
-constexpr OptionRow kCountRows[] = {kDuration<own>, kInterval, kBy};
+constexpr OptionRow kCountRows[] = {kDuration, kInterval, kBy};
 constexpr OptionRow kStackRows[] = {
-    kDuration<own>,
+    kDuration,
     kInterval,
     {0, "kstack", "", "count kernel stacks", set_wish<&trace::VerbOptions::kernel_stack>},
     {0, "ustack", "", "count user stacks", set_wish<&trace::VerbOptions::user_stack>}};
 constexpr OptionRow kArgRows[] = {
-    kDuration<own>,
+    kDuration,
     kInterval,
     {0, "frequency", "", "count each value, no histogram", set_wish<&trace::VerbOptions::is_frequency>}};
 constexpr OptionRow kProfileRows[] = {
-    kDuration<profile_of>,
+    kDuration,
     {'F', "frequency", "HZ", "take HZ samples a second of each CPU (99)", set_frequency},
     {0, "off-cpu", "", "show how long threads wait, and where, in us", set_off_cpu}};
 
