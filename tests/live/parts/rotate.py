@@ -1,31 +1,20 @@
 #!/usr/bin/env python3
 """rotate.py CASE: runs of espy whose file of -o logrotate(8) rotates. ESPY is the program; SCRATCH a directory. Prints a
 line for each thing that holds."""
-import os
-import pathlib
 import re
 import shutil
 import signal
 import subprocess
 import sys
-import time
 
-ESPY, SCRATCH = os.environ["ESPY"], pathlib.Path(os.environ["SCRATCH"])
-LIMIT = 20 * int(os.environ.get("TIME_FACTOR", "1"))  # seconds, far above what any of these takes
+from listen import ESPY, LIMIT, SCRATCH, until
+
 COUNTING = 'interval:ms:5 { printf("%d\\n", @n); @n++; } end { printf("end\\n"); }'
 LOG = SCRATCH / "espy.log"
 
 
 def start(*options, script=COUNTING, **streams):
     return subprocess.Popen([ESPY, "-o", LOG, *options, "-e", script], stdin=subprocess.DEVNULL, **streams)
-
-
-def wait_until(condition):
-    for _ in range(LIMIT * 50):
-        if condition():
-            return
-        time.sleep(0.02)
-    raise SystemExit("waited in vain")
 
 
 def lines_of(path):
@@ -54,10 +43,10 @@ def reopen_case():
     for creation in ("nocreate", "create 0640"):
         process = start("--reopen")
         before = len(lines_of(LOG))
-        wait_until(has_lines(LOG, before + 3))
+        until(has_lines(LOG, before + 3))
         for _ in range(3):
             rotate(process, creation)
-            wait_until(has_lines(LOG))
+            until(has_lines(LOG))
         process.send_signal(signal.SIGINT)
         status = process.wait(LIMIT)
         lines = [line for number in (3, 2, 1) for line in lines_of(rotated(number))][before:] + lines_of(LOG)
@@ -69,9 +58,9 @@ def reopen_case():
 
 def copytruncate_case():
     process = start()
-    wait_until(has_lines(LOG, 100))
+    until(has_lines(LOG, 100))
     rotate(process, "copytruncate")
-    wait_until(has_lines(LOG))
+    until(has_lines(LOG))
     process.send_signal(signal.SIGINT)
     print("status", process.wait(LIMIT), "copied", has_lines(rotated(1), 100)(), "no hole", b"\0" not in LOG.read_bytes())
 
@@ -104,11 +93,11 @@ def unwritable_case():
     LOG = directory / "espy.log"
     with open(errors, "wb") as stream:
         process = start("--reopen", stderr=stream)
-    wait_until(has_lines(LOG))
+    until(has_lines(LOG))
     moved = directory.rename(SCRATCH / "moved") / "espy.log"
     process.send_signal(signal.SIGHUP)
-    wait_until(lambda: "WARNING" in errors.read_text())
-    wait_until(has_lines(moved, len(lines_of(moved)) + 3))
+    until(lambda: "WARNING" in errors.read_text())
+    until(has_lines(moved, len(lines_of(moved)) + 3))
     process.send_signal(signal.SIGINT)
     print("status", process.wait(LIMIT), "goes on", lines_of(moved)[-1].startswith("@n: "))
     print(next(line for line in errors.read_text().split("\n") if "WARNING" in line).replace(str(SCRATCH), ""))
