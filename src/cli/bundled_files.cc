@@ -77,7 +77,9 @@ std::span<const BundledTool> bundled_tools() {
 std::string_view bundled_script(std::string_view name) { return bundled_file(fmt::format("tools/{}.bt", name)); }
 
 std::shared_ptr<const tool::Tool> bundled_tool(std::string_view name) {
-  const std::string_view script = name.find('/') == name.npos ? bundled_script(name) : std::string_view();
+  // A file. Most runs are of one, and do not pay for the decompression.
+  if (name.find('/') != name.npos || name.ends_with(".bt")) return nullptr;
+  const std::string_view script = bundled_script(name);
   if (script.empty()) return nullptr;
   tool::Tool out;
   out.name = name;
