@@ -1,10 +1,10 @@
-"""The kernels that scripts/vm-run has fetched for the CPU of a build, for the scripts that write docs/kernels.md."""
+"""The kernels that scripts/vm-run has fetched for the CPU of a build, for the scripts that write docs/reference/kernels.md."""
 
 import os
 import pathlib
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
-PAGE = ROOT / "docs/kernels.md"
+PAGE = ROOT / "docs/reference/kernels.md"
 KERNELS = ["5.10", "6.1", "6.12", "6.12-16k", "7.2"]  # 16k: pages of 16 KiB, arm64 only
 ARM64 = ", arm64"  # what the page adds to the name of a kernel for that CPU
 LABELS = [kernel + cpu for cpu in ("", ARM64) for kernel in KERNELS]  # as the page orders them

@@ -1,4 +1,4 @@
-"""docs/performance.md and its plot, from the rows of a report."""
+"""docs/internals/performance.md and its plot, from the rows of a report."""
 
 import math
 
@@ -9,7 +9,7 @@ INTRO = """# Performance
 <!-- Written by `bench/run --write`: not to be edited. -->
 
 What espy costs, next to bpftrace and to programs written by hand in C, on one machine:
-{machine}. [bench/README.md](../bench/README.md) says how each figure is measured; `bench/run BUILD --json FILE` measures
+{machine}. [bench/README.md](../../bench/README.md) says how each figure is measured; `bench/run BUILD --json FILE` measures
 them, and `bench/run --from FILE --write` writes this page. Cells hold the median and, in parentheses, the best of the
 rounds.{busy}
 """

@@ -78,8 +78,8 @@ std::string config_value(const syntax::Ast& ast, std::string_view name,
 
 // ---- What the result tells
 
-// Returns the capabilities that a script needs, by the rows of its probes and builtins (docs/privileges.md): their
-// names, sorted, CAP_BPF and CAP_PERFMON among them. Names of user stacks and of addresses, which tracing works
+// Returns the capabilities that a script needs, by the rows of its probes and builtins (docs/reference/privileges.md):
+// their names, sorted, CAP_BPF and CAP_PERFMON among them. Names of user stacks and of addresses, which tracing works
 // without, count as needed.
 std::vector<std::string_view> capabilities_of(const Checked& checked, const spec::Registry& registry);
 

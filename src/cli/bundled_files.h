@@ -10,7 +10,7 @@
 
 namespace espy::cli {
 
-// Returns the text of a file by its path in the source, such as "docs/tutorial.md"; "" if it is not bundled.
+// Returns the text of a file by its path in the source, such as "docs/start/tutorial.md"; "" if it is not bundled.
 std::string_view bundled_file(std::string_view path);
 
 // A line of tools/topics.

@@ -9,7 +9,7 @@
 
 namespace espy::cli {
 
-std::string reference_markdown(const spec::Registry& registry);  // docs/reference.md
+std::string reference_markdown(const spec::Registry& registry);  // docs/reference/builtins.md
 std::string options_mdoc();                                      // the list in docs/espy.8, in mdoc(7)
 
 // A shell, and the generated part of docs/espy.SHELL, its completion.

@@ -106,7 +106,7 @@ Liveness liveness(const Function& function, bool (*is_tracked)(const Instruction
 // one.
 void keep_blocks(Function& function, const std::vector<bool>& keep);
 
-// ---- Alias analysis by the rules of docs/ir.md, for passes that move or remove memory accesses.
+// ---- Alias analysis by the rules of docs/internals/ir.md, for passes that move or remove memory accesses.
 
 enum class Base : uint8_t {
   kSlot,

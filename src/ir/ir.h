@@ -1,4 +1,4 @@
-// ir: functions of basic blocks in SSA form, one step above BPF. docs/ir.md specifies the IR.
+// ir: functions of basic blocks in SSA form, one step above BPF. docs/internals/ir.md specifies the IR.
 //
 // `lower` builds it (ir/builder.h), `opt` transforms it, `bpf` selects instructions from it; ir/ir_text.h prints and
 // reads it. A value is 64 bits wide: a scalar, or a pointer that the kernel's verifier tracks. Larger objects are in

@@ -1,4 +1,4 @@
-// The printer; docs/ir.md has the grammar.
+// The printer; docs/internals/ir.md has the grammar.
 #include "ir/ir_text.h"
 
 #include <fmt/format.h>
@@ -222,7 +222,7 @@ std::string print(const Module& module) {
   return printer.take();
 }
 
-// ---- The reader; docs/ir.md has the grammar.
+// ---- The reader; docs/internals/ir.md has the grammar.
 //
 // Each line is one entity: a unit, a function header, a slot, a block header, an instruction. Ids keep their numbers.
 // Since uses may precede definitions in the text (loops, block order), a value is created as an unused constant when

@@ -18,7 +18,8 @@ std::optional<Op> find_op(std::string_view name);
 std::optional<Helper> find_helper(std::string_view name);
 std::optional<Condition> find_condition(std::string_view name);
 
-// ---- Printer, reader and verifier of the IR. docs/ir.md has the grammar; `read` accepts the output of `print`.
+// ---- Printer, reader and verifier of the IR. docs/internals/ir.md has the grammar; `read` accepts the output of
+// `print`.
 
 std::string print(const Function& function, const Module& module);
 std::string print(const Module& module);

@@ -1,5 +1,5 @@
-// Checks the rules of docs/ir.md in their order and stops at the first violation, since later rules rely on earlier
-// ones.
+// Checks the rules of docs/internals/ir.md in their order and stops at the first violation, since later rules rely on
+// earlier ones.
 #include <fmt/format.h>
 
 #include "ir/analysis.h"

@@ -234,7 +234,7 @@ bool mem2reg(Function& function) { return Promotion(function).run(); }
 // Along each chain of blocks with one predecessor, records the known content of memory: the value at a location, or
 // zeros. A load from such a location is replaced by the value (narrowed as memory would); a store of the value that a
 // private stack object already holds is removed. A write invalidates all locations that it may alias by the rules of
-// docs/ir.md. A few dozen locations are recorded at a time, so the time is linear.
+// docs/internals/ir.md. A few dozen locations are recorded at a time, so the time is linear.
 
 namespace {
 

@@ -40,8 +40,9 @@ std::optional<ir::Module> optimize_for_verifier(const ir::Module& module, const 
 bool run_pass(std::string_view name, ir::Module& module);
 std::vector<std::string_view> pass_names();
 
-// ---- The passes, which pipeline.cc orders. A function pass takes a function that obeys the rules of docs/ir.md, keeps
-// them, and returns whether it changed the function. Each pass is described at the top of its file.
+// ---- The passes, which pipeline.cc orders. A function pass takes a function that obeys the rules of
+// docs/internals/ir.md, keeps them, and returns whether it changed the function. Each pass is described at the top of
+// its file.
 
 bool mem2reg(ir::Function& function);              // script variables to values
 bool fold_constants(ir::Function& function);       // constants, identities, cheaper forms

@@ -1,4 +1,4 @@
-// Evaluation of operations on constants, by the definitions of docs/ir.md.
+// Evaluation of operations on constants, by the definitions of docs/internals/ir.md.
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,5 @@
-// recording: files of events. This is the data of a recording (docs/recording.md): what Writer takes and Reader gives.
+// recording: files of events. This is the data of a recording (docs/internals/recording-format.md): what Writer takes
+// and Reader gives.
 #pragma once
 
 #include <cstddef>

@@ -193,7 +193,8 @@ Status require_privileges() {
     return fail(fmt::format("tracing needs root or {}, which this process lacks: run espy with sudo", missing), EPERM);
   return fail(
       fmt::format("tracing needs {}, which this process lacks although it is root's", missing), EPERM,
-      "a container gets them by `podman run --cap-add BPF,PERFMON`; docs/privileges.md says what else it needs");
+      "a container gets them by `podman run --cap-add BPF,PERFMON`; docs/reference/privileges.md says what else it "
+      "needs");
 }
 
 bool is_administrator() { return (effective_capabilities() >> CAP_SYS_ADMIN & 1) != 0; }

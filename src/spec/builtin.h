@@ -85,7 +85,7 @@ struct Builtin {
   Kept kept = Kept::kNo;
   bool is_in_recordings = false;     // with `kept`: as far as others have it, it is found without
   bool removes_keys = false;         // or replaces elements of the map that its first argument is, or is of
-  std::string_view capability = {};  // besides CAP_BPF and CAP_PERFMON, see docs/privileges.md
+  std::string_view capability = {};  // besides CAP_BPF and CAP_PERFMON, see docs/reference/privileges.md
   std::string_view providers = {};   // "kprobe,uprobe": where it works; empty: everywhere
   std::string_view example = {};     // a script for the manual, run by the tests
 };

@@ -261,7 +261,7 @@ struct Provider {
   const Provider* return_provider = nullptr;  // probes the returns of the calls that this one probes
   bool needs_target_to_list = false;          // user probes: listed only for a given file
   bool fires_rarely = false;                  // a small ring is enough for its records
-  std::string_view capability = {};           // besides CAP_BPF and CAP_PERFMON, see docs/privileges.md
+  std::string_view capability = {};           // besides CAP_BPF and CAP_PERFMON, see docs/reference/privileges.md
   Timer timer = Timer::kNone;                 //
   std::string_view example = {};
 };

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """container.py ESPY: espy as in a container, without a container engine: nothing but the binary, /proc, /sys and
-what docs/privileges.md mounts, with the capabilities that it adds. What it says where one of them is missing stands in
+what docs/reference/privileges.md mounts, with the capabilities that it adds. What it says where one of them is missing stands in
 that page. Status 77 where this process may not make such a container, and
 without espy."""
 
@@ -13,7 +13,7 @@ import subprocess
 import sys
 import tempfile
 
-PAGE = pathlib.Path(__file__).resolve().parents[2] / "docs/privileges.md"
+PAGE = pathlib.Path(__file__).resolve().parents[2] / "docs/reference/privileges.md"
 DOCUMENTED = {"BPF": 39, "PERFMON": 38, "SYSLOG": 34, "SYS_PTRACE": 19}
 PR_SET_SECCOMP, SECCOMP_MODE_FILTER, PR_CAPBSET_DROP = 22, 2, 24
 BPF_SYSCALL = {"x86_64": 321, "aarch64": 280}
@@ -89,7 +89,7 @@ def main():
 
     def check_sentence(sentence, *rest):
         if sentence not in page:
-            problems.append(f"docs/privileges.md does not have `{sentence}`")
+            problems.append(f"docs/reference/privileges.md does not have `{sentence}`")
         check(sentence, "", *rest)
 
     opens = ["-e", "tracepoint:sched:sched_switch { printf(\"at %s\\n\", args.prev_comm); exit(); }"]

@@ -27,7 +27,7 @@ export SOURCE_DATE_EPOCH=1700000000
 head -c 200000 "$espy" >"$scratch/espy"  # a smaller one is packed faster
 pack() { # DIRECTORY
   mkdir -p "$1"
-  (cd "$root" && cp -r --parents scripts/make-dist scripts/install-tree cmake packaging docs editors fleet tools README.md LICENSE CMakeLists.txt "$1")
+  (cd "$root" && cp -r --parents scripts/make-dist scripts/install-tree cmake packaging docs editors fleet tools bench/README.md tests/kernels/README.md README.md SECURITY.md CONTRIBUTING.md LICENSE CMakeLists.txt "$1")
   "$1/scripts/make-dist" --formats $formats "$scratch/espy" "$1/dist" >"$scratch/log" 2>&1 || fail "make-dist: $(<"$scratch/log")"
 }
 pack "$scratch/one"

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""extending.py BUILD: the worked examples of docs/extending.md. Applies its patches to a copy of src, compiles the files that
+"""extending.py BUILD: the worked examples of docs/internals/extending.md. Applies its patches to a copy of src, compiles the files that
 they change, links them with the libraries of BUILD, and runs the commands of the page with that espy. Needs root."""
 
 import concurrent.futures
@@ -13,7 +13,7 @@ import sys
 import tempfile
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
-PAGE = ROOT / "docs/extending.md"
+PAGE = ROOT / "docs/internals/extending.md"
 BLOCK = re.compile(r"^```(diff|console)\n(.*?)^```$", re.M | re.S)
 
 

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""scripts/test-kernels: a case or a row of docs/kernels.md that fails beside others runs once more, alone, before it counts. The
+"""scripts/test-kernels: a case or a row of docs/reference/kernels.md that fails beside others runs once more, alone, before it counts. The
 emulator is replaced."""
 
 import os
@@ -32,7 +32,7 @@ class World:
 
     def __init__(self, root):
         self.root, self.said = root, root / "said"
-        for folder in ("scripts", "docs", "tests/kernels", "build", "said", "cache/7.2", "cache/6.12", "bin"):
+        for folder in ("scripts", "docs/reference", "tests/kernels", "build", "said", "cache/7.2", "cache/6.12", "bin"):
             (root / folder).mkdir(parents=True)
         for name in ("test-kernels", "kernel-matrix", "test_kernels.py"):
             shutil.copy(ROOT / "scripts" / name, root / "scripts")
@@ -40,7 +40,7 @@ class World:
         self.program("bin/qemu-system-x86_64", "#!/bin/sh\n")
         self.program("tests/kernels/matrix", "#!/bin/sh\nprintf 'kprobe\\tno: there are none\\nwhile\\tyes\\n'\n")
         (root / "build/espy").write_bytes(bytes(18) + b"\x3e\x00")
-        (root / "docs/kernels.md").write_text(
+        (root / "docs/reference/kernels.md").write_text(
             "# Page\n\n| | 6.12 | 7.2 | 6.18, shut |\n|---|---|---|---|\n| kprobe | yes | yes | 1 |\n| while | yes | yes | yes |\n\n1. there are none\n")
         for kernel in ("6.12", "7.2"):
             self.say(f"{kernel}-cases", "=== cases\nslowest: a 1.0\n2 passed, 0 failed, 0 skipped\n=== matrix\nkprobe\tyes\nwhile\tyes\n")

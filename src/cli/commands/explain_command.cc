@@ -1,5 +1,5 @@
 // espy explain: cause and cure of a diagnostic, by the id at the end of its first line. The texts are those of
-// docs/diagnostics.md.
+// docs/reference/messages.md.
 #include <fmt/format.h>
 
 #include <cstdio>
@@ -18,13 +18,13 @@ namespace espy::cli {
 
 std::vector<std::string_view> diagnostic_ids() {
   std::vector<std::string_view> out;
-  for (const std::string_view line : split(bundled_file("docs/diagnostics.md"), '\n'))
+  for (const std::string_view line : split(bundled_file("docs/reference/messages.md"), '\n'))
     if (line.starts_with("## ")) out.push_back(line.substr(3));
   return out;
 }
 
 std::string explain_diagnostic(std::string_view id) {
-  const std::string_view page = bundled_file("docs/diagnostics.md");
+  const std::string_view page = bundled_file("docs/reference/messages.md");
   const std::string heading = fmt::format("\n## {}\n", id);
   const size_t begin = page.find(heading);
   if (id.empty() || begin == page.npos) return {};

@@ -295,7 +295,7 @@ struct Lesson {
 
 // A lesson begins with "## N. TITLE"; its commands are the lines with a prompt, "# espy ...", in its blocks.
 std::vector<Lesson> lessons() {
-  const std::string_view tutorial = bundled_file("docs/tutorial.md");
+  const std::string_view tutorial = bundled_file("docs/start/tutorial.md");
   std::vector<Lesson> out;
   for (size_t begin = tutorial.find("\n## "); begin != tutorial.npos;) {
     const size_t end = tutorial.find("\n## ", begin + 1);
@@ -336,7 +336,7 @@ int show_examples(const Options& options, const Host&) {
 }
 
 constexpr std::string_view kExamplesUsage[] = {"examples [WORD]"};
-constexpr std::string_view kExamplesNotes = "docs/tutorial.md explains them.\n";
+constexpr std::string_view kExamplesNotes = "docs/start/tutorial.md explains them.\n";
 constexpr Example kExampleRows[] = {{"espy examples", "print all one-liners"},
                                     {"espy examples stack", "print one-liners about stacks"}};
 

@@ -1,4 +1,4 @@
-# The table of docs/privileges.md, also for what the distribution's setting leaves to root.
+# The table of docs/reference/privileges.md, also for what the distribution's setting leaves to root.
 # kernels: 6.12
 as_nobody=(setpriv --reuid=65534 --regid=65534 --clear-groups)
 "${as_nobody[@]}" "$ESPY" --version >/dev/null || skip 'the program cannot be run by others'
