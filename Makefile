@@ -17,7 +17,10 @@ STATIC ?= yes
 export STATIC
 packages = build $(if $(cross_options),$(ARCH))
 static_options = $(if $(filter no,$(STATIC)),-DESPY_STATIC=OFF,-DESPY_STATIC=ON)
-cmake_build = DEPS="$(DEPS)" PACKAGES="$(packages)" JOBS="$(JOBS)" scripts/build "$(1)" $(cross_options) $(static_options) $(2) -- $(3)
+# More options for CMake, such as CMAKE_OPTIONS=-DESPY_UNITY=OFF.
+CMAKE_OPTIONS ?=
+cmake_build = DEPS="$(DEPS)" PACKAGES="$(packages)" JOBS="$(JOBS)" \
+  scripts/build "$(1)" $(cross_options) $(static_options) $(2) $(CMAKE_OPTIONS) -- $(3)
 debug_options = -DCMAKE_BUILD_TYPE=Debug -DESPY_TESTS=ON
 
 .PHONY: all try test test-debug build-tests matrix nightly bless bench fuzz lint fmt docs debug install uninstall dist clean help
