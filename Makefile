@@ -23,7 +23,7 @@ cmake_build = DEPS="$(DEPS)" PACKAGES="$(packages)" JOBS="$(JOBS)" \
   scripts/build "$(1)" $(cross_options) $(static_options) $(2) $(CMAKE_OPTIONS) -- $(3)
 debug_options = -DCMAKE_BUILD_TYPE=Debug -DESPY_TESTS=ON
 
-.PHONY: all try test test-debug build-tests matrix nightly bless bench fuzz lint fmt docs debug install uninstall dist clean help
+.PHONY: all try test test-debug build-tests matrix nightly bless bench fuzz lint fmt docs site debug install uninstall dist clean help
 
 all:  ## Build build/espy, one static, stripped binary; ARCH=aarch64 builds build-aarch64/espy
 	@$(call cmake_build,$(BUILD),-DCMAKE_BUILD_TYPE=Release,--target espy)
@@ -54,7 +54,7 @@ test-debug:  ## Run the unit tests and the goldens on the simulator with address
 	@scripts/run-tests --simulated build-debug
 
 # ARCH=aarch64 has the test kernels of that CPU.
-matrix: build-tests  ## Run the live suite on each test kernel, and write docs/kernels.md (sudo, hours; it goes on where it was)
+matrix: build-tests  ## Run the live suite on each test kernel, and write docs/reference/kernels.md (sudo, hours; it goes on where it was)
 	@scripts/live-matrix $(BUILD)
 
 build-tests:  ## Build espy and what live tests and test kernels call
@@ -96,6 +96,10 @@ fmt:  ## Format the C++ and JavaScript sources in place
 
 docs: all  ## Rewrite what is generated in docs/ and tools/README.md
 	@scripts/make-docs $(BUILD)/espy
+
+site:  ## Build a website of the documents in build/site, with search (sudo, if MkDocs is missing)
+	@$(DEPS) site
+	@scripts/make-site $(BUILD)/site
 
 debug:  ## Build build-debug/espy with sanitizers and internal checks
 	@$(call cmake_build,build-debug,$(debug_options))
