@@ -16,18 +16,10 @@ namespace espy::cli {
 
 namespace {
 
-constexpr std::string_view kHead = R"(# Reference
-
-Made from espy's own tables by `make docs`. How the language works is in [language.md](language.md).
-
-)";
-
-constexpr std::string_view kSignatures = R"(## Builtins
-
-A signature shows the result, the name and the parameters. `int` stands for any integer, bool or enum, `any` for any
-value, `string` for strings of every capacity. `literal` wants a constant. What stands behind `=` is taken where the
-argument is left out. A builtin without parentheses may be written with or without `()`. The result `any` depends on the
-arguments or on the probe.
+constexpr std::string_view kSignatures =
+    R"(A signature shows the result, the name and the parameters. `int` stands for any integer, bool or enum, `any` for any
+value, `string` for strings of every capacity. `literal` wants a constant. The value after `=` is the default. You may
+write a builtin without parameters with or without `()`. The result `any` depends on the arguments or on the probe.
 
 )";
 
@@ -35,16 +27,28 @@ const kernel::FeatureRow& row_of(kernel::Feature feature) {
   return *std::ranges::find(kernel::feature_rows(), feature, &kernel::FeatureRow::feature);
 }
 
+// The first lines of a page, with links to its sections as scripts/check-docs wants them.
+std::string head(std::string_view title, std::string_view text, std::span<const std::string> sections = {}) {
+  std::string out = fmt::format("# {}\n\n{}\n\n", title, trim(text));
+  for (const std::string& section : sections) {
+    std::string anchor = to_lower(section);
+    std::erase_if(anchor, [](char c) { return c == ','; });
+    std::ranges::replace(anchor, ' ', '-');
+    out += fmt::format("{}[{}](#{})", &section == sections.data() ? "On this page: " : ", ", section, anchor);
+  }
+  return sections.empty() ? out : out + ".\n\n";
+}
+
 std::string code_block(std::string_view text) { return fmt::format("```\n{}\n```\n\n", text); }
 
 std::string probe_section(const spec::Provider& provider) {
-  std::string out = fmt::format("### {}\n\n{}\n\nWritten {}", provider.name, provider.doc, provider.form);
+  std::string out = fmt::format("## {}\n\n{}\n\nWritten {}", provider.name, provider.doc, provider.form);
   if (!provider.aliases.empty()) out += fmt::format(", with `{}` for short", fmt::join(provider.aliases, "`, `"));
   return out + ".\n\n" + code_block(provider.example);
 }
 
 std::string builtin_section(const spec::Builtin& builtin) {
-  std::string out = fmt::format("#### {}\n\n`{}`\n\n{}", spec::name_of(builtin), builtin.sig, builtin.doc);
+  std::string out = fmt::format("### {}\n\n`{}`\n\n{}", spec::name_of(builtin), builtin.sig, builtin.doc);
   if (!builtin.providers.empty()) out += fmt::format(" Only in `{}` probes.", builtin.providers);
   if (builtin.needs) {
     const kernel::FeatureRow& row = row_of(*builtin.needs);
@@ -55,10 +59,24 @@ std::string builtin_section(const spec::Builtin& builtin) {
   return builtin.example.empty() ? out : out + code_block(builtin.example);
 }
 
-std::string builtins_chapter(const spec::Registry& registry) {
-  std::string out(kSignatures);
+std::string probe_types_page(const spec::Registry& registry) {
+  std::vector<std::string> names;
+  for (const spec::Provider* provider : registry.providers()) names.emplace_back(provider->name);
+  std::string out =
+      head("Probe types",
+           "Made from espy's own table by `make docs`. [Probes](probes.md) describes them. Names and short "
+           "names are the same\nin capitals.",
+           names);
+  for (const spec::Provider* provider : registry.providers()) out += probe_section(*provider);
+  return out;
+}
+
+std::string builtins_page(const spec::Registry& registry) {
+  std::vector<std::string> titles;
+  for (const spec::BuiltinFamily& family : registry.families()) titles.emplace_back(family.title);
+  std::string out = head("Builtins", kSignatures, titles);
   for (const spec::BuiltinFamily& family : registry.families()) {
-    out += fmt::format("### {}\n\n", family.title);
+    out += fmt::format("## {}\n\n", family.title);
     if (!family.note.empty()) out += fmt::format("{}\n\n", family.note);
     for (const spec::Builtin& builtin : family) out += builtin_section(builtin);
   }
@@ -71,30 +89,35 @@ std::string option_table(std::span<const OptionRow> rows) {
   return out + "\n";
 }
 
-std::string commands_chapter() {
+std::string commands_table() {
   std::string out = "## Commands\n\n| command | |\n|---|---|\n";
   for (const Command* command : commands())
     if (!command->summary.empty()) out += fmt::format("| `espy {}` | {} |\n", command->word, command->summary);
   return out + "\n";
 }
 
-std::string options_chapter() {
-  std::string out = "## Options\n\n";
-  for (const OptionGroup& group : option_groups())
-    out += fmt::format("### {}\n\n{}", group.title, option_table(group.rows));
-  out += "### Older spellings of commands\n\n" + option_table(old_spellings());
+std::string options_page(const spec::Registry&) {
+  std::vector<std::string> titles = {"Commands"};
+  std::string out = commands_table();
+  const auto add = [&](std::string title, std::span<const OptionRow> rows) {
+    out += fmt::format("## {}\n\n{}", title, option_table(rows));
+    titles.push_back(std::move(title));
+  };
+  for (const OptionGroup& group : option_groups()) add(std::string(group.title), group.rows);
+  add("Older spellings of commands", old_spellings());
   for (const Command* command : commands())
-    if (!command->options.empty())
-      out += fmt::format("### espy {}\n\n{}", command->word, option_table(command->options));
-  return out;
+    if (!command->options.empty()) add(fmt::format("espy {}", command->word), command->options);
+  return head("Commands and options", "Made from espy's own tables by `make docs`. `espy help` prints the same texts.",
+              titles) +
+         out;
 }
 
-std::string config_chapter() {
-  std::string out =
-      "## Config variables\n\n"
-      "Set in the script, `config = { max_strlen = 64 }`, or in the environment, `BPFTRACE_MAX_STRLEN=64`. The\n"
-      "environment beats the script.\n\n"
-      "| variable | default | |\n|---|---|---|\n";
+std::string config_variables_page(const spec::Registry&) {
+  std::string out = head("Config variables",
+                         "Made from espy's own table by `make docs`. Set them in the script, `config = { max_strlen = "
+                         "64 }`, or in the\n"
+                         "environment, `BPFTRACE_MAX_STRLEN=64`. The environment overrides the script.") +
+                    "| variable | default | |\n|---|---|---|\n";
   std::string without_effect;
   for (const check::ConfigRow& row : check::config_rows()) {
     if (row.doc.empty()) {
@@ -105,16 +128,17 @@ std::string config_chapter() {
     if (!row.old_name.empty()) out += fmt::format(" Old name: `{}`.", row.old_name);
     out += " |\n";
   }
-  return out + fmt::format("\nAccepted and without effect: {}.\n\n", without_effect);
+  return out + fmt::format("\nAccepted and without effect: {}.\n", without_effect);
 }
 
-std::string features_chapter() {
-  std::string out =
-      "## Kernel features\n\n"
-      "What espy asks of a kernel; none but `ringbuf` is necessary for everything. `espy --info` says what the "
-      "running\n"
-      "kernel has, found by trying; `--no-feature NAME` does without one.\n\n"
-      "| feature | since Linux | tried by | |\n|---|---|---|---|\n";
+std::string kernel_features_page(const spec::Registry&) {
+  std::string out = head("Kernel features",
+                         "Made from espy's own table by `make docs`. espy finds by trying what the kernel has; `espy "
+                         "features` shows it, "
+                         "and\n`--no-feature NAME` does without a feature. No script can run without `ringbuf`. The "
+                         "others are for some "
+                         "scripts only.") +
+                    "| feature | since Linux | tried by | |\n|---|---|---|---|\n";
   for (const kernel::FeatureRow& row : kernel::feature_rows())
     out += fmt::format("| `{}` | {} | {} | {} |\n", row.name, row.since, row.how, row.meaning);
   return out;
@@ -153,13 +177,17 @@ std::string escape_mdoc(std::string_view text) {
 
 }  // namespace
 
-std::string reference_markdown(const spec::Registry& registry) {
-  std::string out(kHead);
-  out += "## Probe types\n\nNames and short names are the same in capitals.\n\n";
-  for (const spec::Provider* provider : registry.providers()) out += probe_section(*provider);
-  return out + builtins_chapter(registry) + commands_chapter() + options_chapter() + config_chapter() +
-         features_chapter();
-}
+namespace {
+
+constexpr ReferencePart kPages[] = {{"probe-types", probe_types_page},
+                                    {"builtins", builtins_page},
+                                    {"options", options_page},
+                                    {"config-variables", config_variables_page},
+                                    {"kernel-features", kernel_features_page}};
+
+}  // namespace
+
+std::span<const ReferencePart> reference_pages() { return kPages; }
 
 namespace {
 
@@ -323,10 +351,10 @@ std::string fish_words(const spec::Registry& registry) {
   return out;
 }
 
-constexpr ShellRow kShells[] = {{"bash", bash_words}, {"zsh", zsh_words}, {"fish", fish_words}};
+constexpr ReferencePart kShells[] = {{"bash", bash_words}, {"zsh", zsh_words}, {"fish", fish_words}};
 
 }  // namespace
 
-std::span<const ShellRow> shells() { return kShells; }
+std::span<const ReferencePart> shells() { return kShells; }
 
 }  // namespace espy::cli

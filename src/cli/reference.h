@@ -9,15 +9,13 @@
 
 namespace espy::cli {
 
-std::string reference_markdown(const spec::Registry& registry);  // docs/reference/builtins.md
-std::string options_mdoc();                                      // the list in docs/espy.8, in mdoc(7)
-
-// A shell, and the generated part of docs/espy.SHELL, its completion.
-struct ShellRow {
+struct ReferencePart {
   std::string_view name;
-  std::string (*words)(const spec::Registry& registry);
+  std::string (*text)(const spec::Registry& registry);
 };
 
-std::span<const ShellRow> shells();
+std::span<const ReferencePart> reference_pages();  // docs/reference/NAME.md
+std::span<const ReferencePart> shells();           // the generated part of docs/espy.NAME, the completion of a shell
+std::string options_mdoc();                        // the generated part of docs/espy.8, in mdoc(7)
 
 }  // namespace espy::cli

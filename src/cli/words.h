@@ -16,7 +16,7 @@ std::string describe_word(std::string_view word, const spec::Registry& registry)
 // All names that describe_word() knows.
 std::vector<std::string> known_words(const spec::Registry& registry);
 
-// Returns cause and cure of a diagnostic (docs/reference/messages.md); "" if there is none.
+// Returns cause and cure of a diagnostic (docs/reference/messages-*.md); "" if there is none.
 // (commands/explain_command.cc)
 std::string explain_diagnostic(std::string_view id);
 std::vector<std::string_view> diagnostic_ids();

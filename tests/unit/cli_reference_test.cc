@@ -1,4 +1,5 @@
 // The documents agree with the tables: they are made from them, and every row has its words and an example that checks.
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include "base/files.h"
@@ -54,10 +55,11 @@ std::string errors_of(const std::string& script) {
 }
 
 TEST(CliReference, IsWhatTheTablesSay) {
-  EXPECT_EQ(document("reference/builtins.md"), reference_markdown(run::make_registry())) << "make docs";
+  for (const ReferencePart& page : reference_pages())
+    EXPECT_EQ(document(fmt::format("reference/{}.md", page.name)), page.text(run::make_registry())) << "make docs";
   EXPECT_EQ(generated_part(document("espy.8")), options_mdoc()) << "make docs";
-  for (const ShellRow& shell : shells())
-    EXPECT_EQ(generated_part(document("espy." + std::string(shell.name))), shell.words(run::make_registry()))
+  for (const ReferencePart& shell : shells())
+    EXPECT_EQ(generated_part(document("espy." + std::string(shell.name))), shell.text(run::make_registry()))
         << "make docs";
 }
 

@@ -1,5 +1,5 @@
 // espy explain: cause and cure of a diagnostic, by the id at the end of its first line. The texts are those of
-// docs/reference/messages.md.
+// docs/reference/messages-*.md.
 #include <fmt/format.h>
 
 #include <cstdio>
@@ -16,23 +16,41 @@
 
 namespace espy::cli {
 
+namespace {
+
+// scripts/list-diagnostics writes them; each id has a section.
+constexpr std::string_view kPages[] = {"docs/reference/messages-a-m.md", "docs/reference/messages-n-r.md",
+                                       "docs/reference/messages-s-z.md"};
+
+// Returns the section below the heading of an id; "" if there is none.
+std::string_view section_of(std::string_view id) {
+  const std::string heading = fmt::format("\n## {}\n", id);
+  for (const std::string_view path : kPages) {
+    const std::string_view page = bundled_file(path);
+    const size_t begin = page.find(heading);
+    if (begin == page.npos) continue;
+    const size_t end = page.find("\n## ", begin + 1);
+    return trim(page.substr(begin + heading.size(), end - begin - heading.size()));
+  }
+  return {};
+}
+
+}  // namespace
+
 std::vector<std::string_view> diagnostic_ids() {
   std::vector<std::string_view> out;
-  for (const std::string_view line : split(bundled_file("docs/reference/messages.md"), '\n'))
-    if (line.starts_with("## ")) out.push_back(line.substr(3));
+  for (const std::string_view path : kPages)
+    for (const std::string_view line : split(bundled_file(path), '\n'))
+      if (line.starts_with("## ")) out.push_back(line.substr(3));
   return out;
 }
 
 std::string explain_diagnostic(std::string_view id) {
-  const std::string_view page = bundled_file("docs/reference/messages.md");
-  const std::string heading = fmt::format("\n## {}\n", id);
-  const size_t begin = page.find(heading);
-  if (id.empty() || begin == page.npos) return {};
-  const size_t end = page.find("\n## ", begin + 1);
+  const std::string_view section = section_of(id);
+  if (section.empty()) return {};
   std::string out = fmt::format("{}:\n", id);
   bool is_example = false, follows_blank = true;
-  for (const std::string_view line :
-       split(trim(page.substr(begin + heading.size(), end - begin - heading.size())), '\n')) {
+  for (const std::string_view line : split(section, '\n')) {
     if (line == "```") {
       is_example = !is_example;
     } else if (is_example) {

@@ -360,17 +360,12 @@ namespace {
 
 int show_reference(const Options& options, const Host&) {
   const spec::Registry registry = run::make_registry();
-  const auto shell = std::ranges::find(shells(), options.argument, &ShellRow::name);
   std::string text;
-  if (options.argument == "manual") {
-    text = reference_markdown(registry);
-  } else if (options.argument == "options") {
-    text = options_mdoc();
-  } else if (shell != shells().end()) {
-    text = shell->words(registry);
-  } else {
-    return complain({"--reference takes manual, options, or the name of a shell: bash, zsh or fish"});
-  }
+  for (const std::span<const ReferencePart> parts : {reference_pages(), shells()})
+    for (const ReferencePart& part : parts)
+      if (part.name == options.argument) text = part.text(registry);
+  if (options.argument == "mdoc") text = options_mdoc();
+  if (text.empty()) return complain({"--reference takes a page of docs/reference, mdoc, bash, zsh or fish"});
   std::fputs(text.c_str(), stdout);
   return EXIT_SUCCESS;
 }
