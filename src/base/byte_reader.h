@@ -16,8 +16,8 @@ namespace espy {
 
 static_assert(std::endian::native == std::endian::little);
 
-// Returns the unsigned number in the `size_bytes` bytes at `offset`. Of a size above 8, only the first 8 bytes count.
-// Bytes past the end of `bytes` read as 0.
+// Returns the unsigned number in the `size_bytes` bytes at `offset`. If a size is above 8, only the first 8 bytes
+// count. Bytes past the end of `bytes` read as 0.
 inline uint64_t load_le(std::span<const std::byte> bytes, uint64_t offset = 0, size_t size_bytes = 8) {
   uint64_t out = 0;
   if (offset < bytes.size())

@@ -42,15 +42,15 @@ bool is_file(const std::string& path);
 // Returns the content of a file, also of one in procfs or sysfs, where files have size 0.
 Result<std::string> read_file(const std::string& path);
 
-// Returns the first bytes of a file of any kind, up to `max_bytes`. Does not wait: from a pipe, a terminal and the
-// like, takes what is there.
+// Returns the first bytes of a file of any kind, up to `max_bytes`. Does not wait: takes the available bytes of a pipe,
+// a terminal and the like.
 Result<std::string> read_start_of_file(const std::string& path, size_t max_bytes);
 
 // Writes all of `bytes`; waits where a reader is slow, also for a non-blocking descriptor. Once the end of the run is
 // requested (base/end_request.h), fails with ETIMEDOUT if not a byte could be written for a second.
 Status write_all(int fd, std::string_view bytes);
 
-// ---- What tells a file from others, and from what it was at another time.
+// ---- The identity of a file, and its state at a time.
 
 // Equal for two paths of one file, different after the file was written to or replaced.
 struct FileIdentity {
@@ -61,10 +61,9 @@ struct FileIdentity {
   auto operator<=>(const FileIdentity&) const = default;
 };
 
-// The same, with the time of the last change (st_ctim), which nobody can set. So espy also notices a file whose
+// The same, with the time of the last change (st_ctim), which no user can set. So espy also notices a file whose
 // modification time was set back, and a new file with the inode number of a deleted file. A new mode, owner or name
-// changes this time, too.
-// Kernels before Linux 6.13 count it in ticks of up to 10 ms.
+// changes this time, too. Kernels before Linux 6.13 count it in ticks of up to 10 ms.
 struct FileState {
   FileIdentity identity;
   uint64_t changed_ns = 0;  // since 1970

@@ -1,6 +1,6 @@
 // Typed 32-bit ids and the tables they index.
 //
-// Data about the tree, the types and the IR is kept in tables keyed by ids rather than behind pointers: an id is half
+// Data about the tree, the types and the IR is kept in tables keyed by ids rather than behind pointers. An id is half
 // the size of a pointer, prints as a number, and has the type of its table.
 #pragma once
 

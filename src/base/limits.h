@@ -15,8 +15,8 @@ namespace espy {
 
 // ---- A bound on the time that work takes whose amount others choose.
 
-// Begins with `most`. What was taken grows again by a tenth of the time that passes, up to `most`: so others can keep
-// espy from its own work for at most that part of the time, and an honest run that lasts gets an answer again.
+// Begins with `most`. The budget grows again by a tenth of the time that passes, up to `most`. So others can keep espy
+// from its own work for at most this part of the time, and a long honest run gets an answer again.
 class TimeBudget {
  public:
   using Duration = std::chrono::nanoseconds;
@@ -36,8 +36,8 @@ class TimeBudget {
   Moment counted_at_ = {};
 };
 
-// ---- A bound on the CPU time that a part of the work takes: structures of a small file of others can refer to each
-// other so that reading them takes minutes.
+// ---- A bound on the CPU time of a part of the work. Structures in a small file of others can refer to each other so
+// that reading them takes minutes.
 
 // Returns how much CPU time this thread has taken. A system call.
 std::chrono::nanoseconds thread_cpu_time();
@@ -56,8 +56,8 @@ class TimeLimit {
   TimeLimit(const TimeLimit&) = delete;
   TimeLimit& operator=(const TimeLimit&) = delete;
 
-  // Throws TookTooLong if more was taken than a TimeLimit allows. Takes a nanosecond, as it looks at a clock on some of
-  // the calls only. Must not be called by functions that are called by C code.
+  // Throws TookTooLong if more was taken than a TimeLimit allows. Takes a nanosecond, because only some calls look at a
+  // clock. Must not be called by functions that are called by C code.
   static void check() {
     if (current_ != nullptr && --current_->calls_left_ <= 0) current_->look();
   }
@@ -72,8 +72,8 @@ class TimeLimit {
   std::chrono::steady_clock::time_point look_at_;  // earlier the CPU time cannot have passed
 };
 
-// ---- A bound on the memory that a part of the work takes: libraries that read files of others can take many times the
-// size of what they read, from a file that is small and compressed.
+// ---- A bound on the memory of a part of the work. Libraries that read files of others can take many times the size of
+// a small, compressed file.
 
 // Returns the size of the process's writable private memory in bytes; 0 if unknown, without procfs.
 uint64_t data_bytes();
@@ -98,7 +98,7 @@ class MemoryLimit {
 };
 
 // ---- Memory that runs out: std::bad_alloc, the only exception that espy catches. It is caught where a part of the
-// work ends and the rest can go on without it: a record, a map, a stage of a run, the whole program.
+// work ends and the rest can continue without it: a record, a map, a stage of a run, the whole program.
 
 // The error of work that had to be given up. Its text is short enough to need no memory itself.
 inline tl::unexpected<Error> fail_out_of_memory() { return fail("out of memory", ENOMEM); }

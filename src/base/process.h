@@ -19,7 +19,7 @@ namespace espy {
 
 // ---- A process that cleans up after this one, however it ends, also by SIGKILL.
 
-// Blocks all signals, for a child that has to clean up: those of a terminal come to all of its processes.
+// Blocks all signals, for a child that has to clean up, because signals of a terminal reach all of its processes.
 void block_all_signals();
 
 // In a child: waits, in a session of its own, for the end of its parent, however it ends. SIGKILL ends the wait, and
@@ -36,7 +36,7 @@ class Janitor {
 
   Janitor(Janitor&& other) noexcept : pid_(std::exchange(other.pid_, 0)), made_(std::exchange(other.made_, {})) {}
   Janitor& operator=(Janitor&&) = delete;
-  // Ends the process; `clean` is not called. What was made has to be gone.
+  // Ends the process; `clean` is not called. Created things have to be gone.
   ~Janitor();
 
   // The process stays, and calls `clean` after the end of this one.
@@ -51,7 +51,7 @@ class Janitor {
   std::string made_;
 };
 
-// ---- Limits that this process raises for itself: the programs that it starts get those that it was given.
+// ---- Limits that this process raises for itself: the programs that it starts get the original limits.
 
 // Raises a limit of getrlimit(2) to `least`, if it is lower. Returns false if that is not allowed; then it is raised as
 // far as it may be.
@@ -114,7 +114,7 @@ class ScratchDirectory {
   Janitor janitor_;
 };
 
-// ---- ExecReport: by which a forked child tells its parent that it could not execute a program.
+// ---- ExecReport: a forked child reports to its parent that it could not execute a program.
 
 // A pipe whose writing end closes when the child executes its program.
 class ExecReport {

@@ -1,4 +1,4 @@
-// A line on a terminal that tells how far work has come that takes long.
+// A line on a terminal with the progress of long work.
 #pragma once
 
 #include <cstdint>
@@ -19,9 +19,9 @@ class Progress {
 
   bool is_shown() const { return is_shown_; }
 
-  // Work begins; it tells by `text` how far it is. Ends what was begun before.
+  // Work begins; `text` gives the progress. Ends earlier work.
   void begin(std::function<std::string()> text);
-  // The work goes on: writes the line if it takes more than a second by now, at most ten times a second.
+  // The work continues: writes the line if it takes more than a second by now, at most ten times a second.
   void tick();
   // Removes the line, as something else is written there; a later `tick` writes it again.
   void hide();

@@ -13,8 +13,8 @@
 
 namespace espy {
 
-// Elements that were never written read as `T{}`. Takes memory for those that were written and their neighbours, in
-// pages that do not move: references stay valid.
+// Elements that were never written read as `T{}`. Takes memory for written elements and their neighbours, in pages that
+// do not move: references stay valid.
 template <class IdType, class T>
 class SparseTable {
  public:

@@ -46,8 +46,8 @@ std::string fill(std::string_view text, std::initializer_list<std::pair<std::str
 bool glob_match(std::string_view pattern, std::string_view text);
 bool has_wildcard(std::string_view pattern);
 
-// Returns the candidate nearest to `word` for a "did you mean", or "" if none is near: within an edit distance,
-// ignoring case, of a third of the length of the word, and at least one.
+// Returns the candidate nearest to `word` for a "did you mean", or "" if none is near. Near is an edit distance of a
+// third of the length of the word, and at least one, ignoring case.
 std::string nearest(std::string_view word, std::span<const std::string_view> candidates);
 
 // ---- Text from outside, for a terminal.
@@ -59,7 +59,7 @@ std::string printable(std::string_view text);
 // The same for a part of a line: a newline and a tab are escaped, too.
 std::string printable_line(std::string_view text);
 
-// Returns `text` as UTF-8 that no other text has: bytes that are no UTF-8 become `\xNN`, and a backslash in front of
+// Returns `text` as UTF-8 that no other text has: bytes that are not UTF-8 become `\xNN`, and a backslash in front of
 // what looks so, `\x5c`. Different texts stay different in printable_line() of this, too. Not to be applied twice.
 std::string exact_utf8(std::string_view text);
 

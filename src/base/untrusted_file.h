@@ -1,8 +1,8 @@
 // Reading of files that other users can write: programs and libraries, debug files, perf maps, archives, scripts.
 //
-// espy is root and such a path may lead to a device, a FIFO, a file without end, a file that grows or shrinks while it
-// is read, or, by a symbolic link in a container, to a file of the host. Files of the kernel (procfs, sysfs, tracefs)
-// are read by read_file(); scripts/check-layers lists the few other places that may open files directly.
+// espy is root and such a path may lead to a device, a FIFO, a file without end, or a file that changes while espy
+// reads it. By a symbolic link in a container, it may lead to a file of the host. Files of the kernel (procfs, sysfs,
+// tracefs) are read by read_file(); scripts/check-layers lists the few other places that may open files directly.
 #pragma once
 
 #include <sys/types.h>
@@ -62,15 +62,15 @@ tl::unexpected<Error> cannot_open(const std::string& path, int code);
 
 // Opens a regular file. Does not wait, for whatever the path leads to, and has no effect on it. Below /proc/PID/root,
 // symbolic links are resolved as the process resolves them, and never leave its root. Fails if the file is larger than
-// `limit_bytes`. With `owner`, the name must be that of the file itself, not of a link or a mount, and the file must
-// belong to that user, or to root and be one that the user could have read.
+// `limit_bytes`. With `owner`, the name must be the file itself, not a link or a mount. The file must belong to that
+// user, or to root and be readable for the user.
 Result<UntrustedFile> open_untrusted(const std::string& path, uint64_t limit_bytes,
                                      std::optional<uid_t> owner = std::nullopt);
 
 // Returns what an open file is now.
 Result<FileState> state_of(const OwnedFd& file);
 
-// Opens the file itself, to attach to it: open_untrusted() opens a copy of a file that is behind another user's mount
+// Opens the file itself, to attach to it: open_untrusted() opens a copy of a file that is below another user's mount
 // (base/untrusted_file.h). This may wait as long as a server there does.
 Result<UntrustedFile> open_itself(const std::string& path);
 
@@ -105,20 +105,20 @@ std::string whole_path(const std::string& path);
 // Returns a path that leads to the open file whatever becomes of its name: "/proc/self/fd/N".
 std::string descriptor_path(const OwnedFd& fd);
 
-// ---- Files behind mounts that another user has made. An overlay in a user namespace can have a FUSE server of its
+// ---- Files below mounts that another user has made. An overlay in a user namespace can have a FUSE server of its
 // owner as a lower layer, and an access through /proc/PID sends requests to that server. A process that waits for a
 // reply is in uninterruptible sleep: SIGKILL does not end it.
 //
 // So a child opens and copies such files, and is left alone if it takes long.
 
-// Whether the path leads, through /proc/PID/root or through a link to an open or mapped file, behind a mount that is
-// neither of the mount namespace of espy nor of that of the process, if that belongs to the user namespace of espy; or
-// to a FUSE of these. Asks no server.
+// Whether the path leads, through /proc/PID/root or through a link to an open or mapped file, below a mount of another
+// user. Such a mount is in neither the mount namespace of espy nor the one of the process, if this belongs to the user
+// namespace of espy. It may also be a FUSE mount in these. Asks no server.
 bool is_behind_foreign_mount(const std::string& path);
 
 // Returns the file that `open` returns in a child. `fd` is a copy in memory; the copies of a run are kept, up to 512
-// MiB. Fails (kRefusedFile) for what is larger, and once all children together have taken too long: two seconds, and
-// a tenth of the time that passes; one second after the end was requested.
+// MiB. Fails (kRefusedFile) for larger files, and once all children together have taken too long: two seconds, and a
+// tenth of the time that passes. After the end was requested, the limit is one second.
 Result<UntrustedFile> open_in_child(const std::string& path, const std::function<Result<UntrustedFile>()>& open);
 
 // The same without a copy: only what the file is.

@@ -35,7 +35,7 @@ void touch_registers(const MachineFunction& function, const MachineInsn& insn, T
 // Spill slots, as object numbers minus slot_count.
 void touch_spill_slots(const MachineFunction& function, const MachineInsn& insn, Touches& touches);
 
-// Returns the live ranges by number. Takes time linear in the size of the function and of the live sets of its blocks.
+// Returns the live ranges by number. Takes time linear in the size of the function, and of the live sets in its blocks.
 std::vector<Range> live_ranges(const MachineFunction& function, uint32_t count, TouchFunction touch);
 
 // ---- Register allocation: assigns r0-r9 or stack slots to virtual registers.

@@ -18,7 +18,7 @@ namespace espy::bpf {
 struct Target {
   bool v3 = true;  // 32-bit arithmetic and jumps
   bool v4 = true;  // signed division, sign extension, long jumps
-  // Of the CPU below. Where it reorders stores, release order takes an instruction of its own (Linux 6.15), or an
+  // For the CPU below. Where it reorders stores, release order takes an instruction of its own (Linux 6.15), or an
   // atomic exchange, which is a full barrier.
   bool has_ordered_stores = true;
   bool has_store_release = false;

@@ -23,8 +23,8 @@ struct CodedFunction {
   MachineFunction machine;  // after register allocation and stack layout
 };
 
-// Fills in the code and tables of `out`, functions in the given order. Returns those that are too long for the target's
-// jumps and have no code.
+// Fills in the code and tables of `out`, functions in the given order. Returns functions that are too long for the
+// jumps of the target, and have no code.
 std::vector<ir::FunctionId> encode(const std::vector<CodedFunction>& functions, const Target& target,
                                    program::BpfProgram& out);
 

@@ -65,7 +65,7 @@ class CodeBuilder {
 
   // ---- Blocks. A block of IR starts in the machine block of the same number; further blocks have higher numbers.
   uint32_t add_block();
-  // Appends the block to the layout; what is pushed goes there from now on.
+  // Appends the block to the layout; later pushes go there.
   void enter(uint32_t block);
   uint32_t block() const { return block_; }
   void set_next(uint32_t block, uint32_t next) { out_.blocks[block].next = next; }

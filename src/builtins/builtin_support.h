@@ -68,8 +68,8 @@ void notify_once(lower::Lowering& lowering, ir::ValueId map, ir::ValueId key, co
 // Emits the id by which user space finds the current process below /proc; 0 if it has none there.
 ir::ValueId process_in_proc(lower::Lowering& lowering);
 
-// Emits a record, once per process, upon which user space reads the mappings of process `pid`, an id as of
-// process_in_proc(): the process may have ended by the time its addresses are symbolized.
+// Emits a record, once per process, and user space then reads the mappings of process `pid` (an id of
+// process_in_proc()). The process may have ended before its addresses are symbolized.
 void remember_process(lower::Lowering& lowering, ir::ValueId pid, source::Span span);
 
 // Checks the arguments of printf() and of others that take a format: the format must parse, and the number and types of

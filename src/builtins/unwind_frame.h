@@ -10,7 +10,7 @@ namespace espy::builtins {
 
 using lower::member_offset;
 
-// Of the stack, read at a time.
+// The part of the stack that is read at a time.
 constexpr int64_t kWindowBytes = 512;
 
 // The state of unwinding, in scratch memory, as offsets in bytes. Members from kPerWalk on keep their values from one
@@ -63,7 +63,7 @@ struct UnwindMap {
   static constexpr int64_t kCount = 4, kShift = 7;
 };
 
-// The rule of a code address, as it was found last. It holds as long as the mappings are of the same generation.
+// The last rule found for a code address. It holds as long as the mappings are of the same generation.
 struct UnwindRule {
   enum : int64_t {
     kAddress = 0,     // with its program::CodeTag

@@ -30,9 +30,9 @@ struct CheckRequest {
   source::Diagnostics& diagnostics;
   spec::Binding binding = spec::Binding::kAttach;
   const ScriptFiles* files = nullptr;  // taken instead of the machine's files and compiler; null: these are used
-  ScriptFiles* recorded = nullptr;     // filled with what was used of the machine; may be null
-  // Of a script that a command has built: the probes of each action, as many as it has attach points. Where there are
-  // none, the probes are those that the attach points stand for.
+  ScriptFiles* recorded = nullptr;     // filled with the used facts of the machine; may be null
+  // For a script that a command has built: the probes of each action, as many as it has attach points. Without them,
+  // the attach points are resolved.
   std::span<const std::vector<spec::BoundProbe>> bound = {};
 };
 
@@ -41,7 +41,7 @@ Checked check(syntax::Ast ast, CheckRequest& request);
 // ---- #include: types and macros of C headers, before the script is parsed
 //
 // Types of kernel headers come from BTF. Other headers are compiled by the system's C compiler, once for each file that
-// includes any: their types are added to the kernel's and override them, and the macros that the script names become
+// includes any. Their types are added to the kernel's and override them. The macros that the script names become
 // definitions for the parser, which must know them before it reads `char name[IFNAMSIZ]`. Kernel headers are compiled
 // only if the script names something that BTF does not have: a macro, or a type of a subsystem that this kernel was
 // built without.
@@ -71,21 +71,21 @@ struct ConfigRow {
 };
 std::vector<ConfigRow> config_rows();
 
-// The value of a variable that is read where it is used, and has no field in spec::Config: that of the environment,
-// otherwise that of the script; "" if neither sets it.
+// The value of a variable that is read on use, and has no field in spec::Config. The environment has precedence over
+// the script; "" if neither sets it.
 std::string config_value(const syntax::Ast& ast, std::string_view name,
                          const std::function<const char*(const char*)>& getenv);
 
-// ---- What the result tells
+// ---- Questions to the result
 
 // Returns the capabilities that a script needs, by the rows of its probes and builtins (docs/reference/privileges.md):
 // their names, sorted, CAP_BPF and CAP_PERFMON among them. Names of user stacks and of addresses, which tracing works
 // without, count as needed.
 std::vector<std::string_view> capabilities_of(const Checked& checked, const spec::Registry& registry);
 
-// Events that happen in another task than the one they are about are left out by -p, --follow and --cgroup. Returns ""
-// if these leave out no such event that the script's probes would see, otherwise a sentence with the first of these
-// probes. Call it after the script was checked.
+// Events that happen in another task than the one they are about are skipped by -p, --follow and --cgroup. Returns ""
+// if these skip no such event that the script's probes would see, otherwise a sentence with the first of these probes.
+// Call it after the script was checked.
 std::string events_in_other_tasks(const Checked& checked);
 
 // Returns the names of the maps that hold what the script needs from one event to another, such as the time at which a

@@ -16,9 +16,10 @@ namespace espy::check {
 // Reads the script's `config = { }` into `config`. Variables set by the environment keep their values.
 void read_config(const syntax::Ast& ast, spec::Config& config, source::Diagnostics& diagnostics);
 
-// import "x.bt": reads all files that `ast` imports, directly or indirectly, each once, and puts their contents in
-// front of `ast`'s own, so that a file's `begin` runs after those of its imports. Paths are relative to the importing
-// file. A directory stands for the scripts and headers in it, without subdirectories. Errors go to request.diagnostics.
+// import "x.bt": reads all files that `ast` imports, directly or indirectly, each once. It puts their contents in front
+// of the contents of `ast`, so a file's `begin` runs after the `begin`s of its imports. Paths are relative to the
+// importing file. A directory stands for the scripts and headers in it, without subdirectories. Errors go to
+// request.diagnostics.
 void read_imports(syntax::Ast& ast, source::SourceId script, CheckRequest& request);
 
 // Macros of C without parameters, by name: the expression that each stands for; invalid if it stands for itself.
@@ -28,8 +29,8 @@ using Defines = std::map<std::string, ExprId, std::less<>>;
 // a macro of the language, to be expanded with the others. The tree grows, so facts must not exist yet.
 Defines parse_defines(syntax::Ast& ast, CheckRequest& request);
 
-// Adds the macros of espy's library, which scripts can call without an import: those that the script names and does not
-// define for the same number of arguments. The text of others is not parsed.
+// Adds the macros of espy's library, which scripts can call without an import, if the script names them and does not
+// define them for the same number of arguments. The text of others is not parsed.
 void add_library(syntax::Ast& ast, source::Sources& sources, source::Diagnostics& diagnostics);
 
 // Replaces calls of macros in `ast`. A call becomes a Block: the body with its variables renamed and its parameters
@@ -53,8 +54,8 @@ types::TypeId c_integer(types::Types& types, std::string_view name);
 
 // ---- Binding
 
-// The type of `retval` where a wildcard matches functions of programs: that of each function; or the same for those
-// that return integers, and the register as an integer for others.
+// The type of `retval` if a wildcard matches functions of programs: the type of each function, or this type only for
+// functions that return integers, and the register for others.
 enum class ResultTypes : uint8_t { kOwn, kNumbersInWildcards };
 
 struct BindResult {
@@ -62,7 +63,7 @@ struct BindResult {
   bool is_within_limits = true;    // false, after a report: more programs or probes than the config allows
 };
 
-// Binds attach points to probes, and groups the probes of an action into units, one for each program: fills
+// Binds attach points to probes, and groups the probes of an action into units, one for each program. Fills
 // `checked.probes` and `checked.units`, with contexts, for all actions and functions of `checked.ast`. Reports attach
 // points that are wrong or match nothing, and if there are more programs or probes than the config allows.
 BindResult bind_probes(Checked& checked, CheckRequest& request, ResultTypes results);
@@ -73,8 +74,8 @@ BindResult bind_probes(Checked& checked, CheckRequest& request, ResultTypes resu
 // written for bpftrace without block scopes read a variable after an `if` whose branches all assign it. It has a value
 // on every path, so it is hoisted: it belongs to the block around the `if`.
 //
-// Returns the variables that every branch of the `if` at `index` in `block` assigns and that the statements after it
-// read: for each the target of its first assignment, a syntax::Variable. Empty if the statement is not an `if`.
+// Returns the variables that every branch of the `if` at `index` in `block` assigns and that later statements read.
+// Each is the target of its first assignment, a syntax::Variable. Empty if the statement is not an `if`.
 std::vector<ExprId> variables_to_hoist(const syntax::Ast& ast, const syntax::Block& block, size_t index);
 
 // "did you mean `PREFIXx`?" where x is the candidate nearest to `word`; "" if none is near.
@@ -86,10 +87,10 @@ std::string did_you_mean(std::string_view word, const std::vector<std::string>& 
 // Finds the maps whose elements can be kept with the threads that write them, in task storage: sets `is_of_thread` and
 // `storage_note` of the maps that all uses address by `tid`.
 //
-// A map qualifies if each use of it is by `tid` (or by a key that `tid` determines: `pid, tid`), and if what it holds
-// for other threads is never shown: it is not printed, counted or iterated, and `end` clears it before maps are
-// printed. Then a script cannot tell it from a hash, except that an element ends with its thread, where a hash would
-// show it to the next thread of that number, and that it follows a thread whose exec(2) changes its number.
+// A map qualifies if each use of it is by `tid` (or by a key that `tid` determines: `pid, tid`), and if its values of
+// other threads are never shown. The script does not print, count or iterate it, and `end` clears it before maps are
+// printed. Then it behaves like a hash, with two exceptions. An element ends with its thread, and a hash would show it
+// to the next thread of that number. It follows a thread whose exec(2) changes its number.
 void find_thread_maps(Checked& checked, const spec::Registry& registry, const types::Types& types,
                       kernel::Kernel& kernel);
 

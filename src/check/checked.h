@@ -36,7 +36,7 @@ std::optional<T> constant_as(const Constant& constant) {
   return value ? std::optional(*value) : std::nullopt;
 }
 
-// What is known of an expression in one unit.
+// The facts about an expression in one unit.
 struct ExprFact {
   TypeId type;                                // of the value; invalid if it was never checked (a branch not taken)
   Constant constant;                          // if known, the expression needs no evaluation
@@ -64,7 +64,7 @@ struct Variable {
 };
 
 struct Unit {
-  // Defined in one file, as those of Checked: the code for all tables is large.
+  // Defined in one file, like the functions of Checked: the code for all tables is large.
   Unit();
   Unit(const Unit&);
   Unit(Unit&&) noexcept;

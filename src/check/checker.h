@@ -1,9 +1,8 @@
 // The checker: finds the type of every expression, variable and map of a script.
 //
-// It is one class in several files, as Sema is in Clang: to check an expression takes names, variables, maps, types and
-// probes at once, and parts with interfaces of their own would only refer to each other. The public functions are for
-// builtins; private ones are grouped by the file that defines them. Passes over the whole tree are functions
-// (check/check_passes.h).
+// It is one class in several files, like Sema in Clang. Checking an expression needs names, variables, maps, types and
+// probes at once, and smaller parts would only refer to each other. The public functions are for builtins; private ones
+// are grouped by the file that defines them. Passes over the whole tree are functions (check/check_passes.h).
 //
 // Types widen: a variable holds everything that is assigned to it, a map everything that any unit puts into it. So all
 // units are checked in rounds, until no type changes; facts are written in each, diagnostics in a final one. Types only
@@ -123,7 +122,7 @@ class Checker {
   AssumedTypes found_types() const { return {map_value_types(), variable_types()}; }
   static AssumedTypes types_of_all_branches(CheckRequest& request, Checked& checked, const Defines& defines);
 
-  // The note is left out if its span is invalid.
+  // The note is skipped if its span is invalid.
   void error_with_note(std::string_view id, Span span, std::string message, std::string hint, source::Note note);
   bool is_new(std::string_view id, Span span);
 
@@ -182,12 +181,12 @@ class Checker {
   // typeinfo(x).NAME
   TypeId type_property(ExprId id, const syntax::Typeinfo& node, const std::string& name, Span name_span);
   bool is_value_word(const std::string& word) const;
-  // Of an expression, or the type itself.
+  // The type of an expression, or the type itself.
   TypeId operand_type(ExprId operand);
 
   // Words of the probe's context, #defines, builtins without parentheses, enumerators.
   TypeId visit(ExprId id, const syntax::Name& node);
-  // Of the script, the programs that the unit probes, or the kernel.
+  // A type of the script, the programs that the unit probes, or the kernel.
   TypeId enumerator_type(ExprId id, const std::string& name);
   bool is_expansion_too_long(ExprId id);
   // Reports that `name` stands for nothing, with a suggestion.
@@ -249,11 +248,11 @@ class Checker {
   std::optional<types::AddressSpace> space_behind_pointer(ExprId id) const;
 
   // `func` where a symbol is expected. It prints as a name; combined with values of ksym() and usym(), it is the
-  // address of the function. If `value` is that word, and the probes of the unit are of functions of the kind that the
-  // symbol type `wanted` has, gives the expression that type and returns true.
+  // address of the function. If `value` is that word, and the unit probes functions of the kind of the symbol type
+  // `wanted`, gives the expression this type and returns true.
   bool use_func_as_symbol(ExprId value, TypeId wanted);
-  // True if `held` is the type of `func`, and `given` that of a symbol: what holds both holds a symbol, and the next
-  // round finds it so.
+  // True if `held` is the type of `func`, and `given` the type of a symbol. A map or variable with both holds a symbol,
+  // and the next round finds it so.
   bool becomes_symbol(TypeId held, TypeId given) const;
 
   // ---- Statements, blocks and choices (check_statements.cc)
@@ -316,7 +315,7 @@ class Checker {
   void add_to_variable(VariableId id, TypeId type, const Constant& constant, bool is_literal, Span span,
                        ExprId value = {});
   void report_variable_mismatch(const Variable& variable, TypeId held, TypeId given, Span span);
-  // Makes those that are read, and to which nothing is ever assigned, integers. Returns true if there is one.
+  // Makes variables that are read and never assigned integers. Returns true if there is one.
   bool settle_unassigned_variables();
   // Whether something reads a variable to which nothing is assigned.
   bool has_unset_variable() const;
@@ -365,8 +364,8 @@ class Checker {
   bool add_key_part(Slot& part, TypeId type, const Constant& constant, bool is_literal);
   bool open_key(MapState& map, size_t count, Span span);
   void report_key_mismatch(const MapState& map, TypeId held, TypeId given, Span span);
-  // Reports a constant in the key of `target` that should name a probe or function, and names none of the script's.
-  // Such a key can be looked for, but not be assigned to: names are kept as numbers of those that exist.
+  // Reports a constant in the key of `target` that should name a probe or function, and names none of the script's. A
+  // script can look for such a key, but not assign to it: names are kept as numbers of existing names.
   void refuse_unknown_names(const MapState& map, ExprId target);
   // Widens the value to hold `value`, which must be checked, or a value of `type`.
   void add_to_map(MapState& map, ExprId value, Span span);
@@ -388,7 +387,7 @@ class Checker {
   TypeId check_function_call(ExprId id, const syntax::Call& node, size_t function);
   void refuse_recursion(ExprId id, size_t called);
   bool calls_function(size_t caller, size_t called, std::set<size_t>& seen) const;
-  // Returns how many functions are nested in calls of this one, itself included. `known`: those of other functions.
+  // Returns how many functions are nested in calls of this one, itself included. `known`: locals of other functions.
   size_t nesting_of_calls(size_t function, std::map<size_t, size_t>& known) const;
 
   // Checks a use by the builtin's row, and by the row's `check` if the arguments are free of errors.
@@ -447,9 +446,10 @@ class Checker {
 
   // Debug information of programs is read only for a name that neither the script nor the language defines.
   using Category = spec::ProgramTypeRequest::Category;
-  // kOwn: the programs that the probes of the unit are in. kAny: for a unit without such probes, those of all units.
+  // kOwn: the programs that the probes of the unit are in. kAny: for a unit without such probes, the programs of all
+  // units.
   enum class ProgramScope : uint8_t { kOwn, kAny };
-  // nullopt if no program has the name, or if it is ambiguous: explain_missing_type() tells.
+  // nullopt if no program has the name, or if it is ambiguous: explain_missing_type() shows why.
   std::optional<kernel::Enumerated> find_in_programs(ProgramScope scope, Category category, const std::string& name);
   TypeId find_program_type(ProgramScope scope, Category category, const std::string& name);
   // Defines a struct that the script only declares as the program's of the same name.
@@ -526,11 +526,11 @@ class Checker {
   std::set<std::string, std::less<>> whole_maps_;                    // assigned without a key, and never with one
   AssumedTypes assumed_;
 
-  // What a known condition leaves out is not checked, so that it may be of another program, kernel or type. But it can
-  // give a type, as it does where the condition is not known: a number to the value of both sides, and what it assigns
-  // to maps and variables to which the rest assigns nothing.
-  bool checks_all_branches_ = false;  // also what is left out, except by `if comptime`
-  bool has_left_out_ = false;         // such a branch was left out, or would have been
+  // Branches that a known condition skips are not checked, so that it may be of another program, kernel or type. But it
+  // can give a type, like under an unknown condition: a number to the value of both sides, and types to maps and
+  // variables without another assignment.
+  bool checks_all_branches_ = false;  // also skipped branches, except by `if comptime`
+  bool has_left_out_ = false;         // such a branch was skipped, or would have been
 
   std::set<std::pair<size_t, size_t>> calls_;  // between functions of the script: caller, called
 

@@ -22,7 +22,7 @@ struct HeaderTypes {
   bool before_kernel = false;
 };
 
-// Of the headers that one file includes, or of one imported header.
+// The parts of the headers that one file includes, or of one imported header.
 struct CompiledHeaders {
   std::vector<syntax::CDefine> macros;  // their spans have no meaning
   std::vector<HeaderTypes> types;

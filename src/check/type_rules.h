@@ -21,12 +21,12 @@ bool fits(const types::Type& type, int64_t value, bool is_unsigned);
 // different signedness and 64 bits cannot hold both.
 std::optional<TypeId> unify(types::Types& types, TypeId a, TypeId b, bool* loses_sign = nullptr);
 
-// True if two types have the same members at the same places: the definitions of a struct in several files of a
+// True if two types have the same members at the same places. They can be definitions of a struct in several files of a
 // program, in two programs, or in a program and the script. Address spaces are not compared, nor what pointers to
 // structs point to beyond its name.
 bool is_alike(types::Types& types, TypeId a, TypeId b);
 
-// The integer type that an aggregation is read as; invalid for those that are not one number (stats, hist, ...).
+// The integer type that an aggregation is read as; invalid for aggregations that are not one number (stats, hist, ...).
 TypeId reduced_type(types::Types& types, TypeId aggregation);
 
 // True if a value of type `from` can be assigned to a declared type `to` without a cast.

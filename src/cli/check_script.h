@@ -21,7 +21,7 @@ namespace espy::cli {
 struct ScriptProblem {
   std::string place, message, hint;
   std::string text;          // all of it, with the line of the script
-  bool is_unknown = false;   // whether it is one hangs on what the snapshot does not tell
+  bool is_unknown = false;   // the snapshot does not decide whether it is one
   std::string missing = {};  // the last part of an attach point that matches nothing
 };
 
@@ -38,7 +38,7 @@ struct ScriptVerdict {
 Result<ScriptVerdict> check_script(const Options& options, Environment& environment,
                                    check::ScriptFiles* recorded = nullptr);
 
-// The kernels that scripts are checked for: those of snapshots (--on), or else the one that runs.
+// The kernels that scripts are checked for: kernels of snapshots (--on), or else the running one.
 class CheckedKernels {
  public:
   Status use(const std::vector<std::string>& paths);
@@ -56,10 +56,9 @@ class CheckedKernels {
   std::vector<kernel::Snapshot> snapshots_;
 };
 
-// ---- What can be found out about a function that a kernel of a table lacks. Its debug information, where it is
-// installed on this machine, tells into which functions it was inlined. The other kernels tell that they have it, with
-// which prototype, and which functions with the same arguments only the kernel without it has, as after a change of its
-// name.
+// ---- What can be found out about a function that a kernel of a table lacks. Its debug information, if installed on
+// this machine, shows the functions that it was inlined into. The other kernels show its prototype, and functions with
+// the same arguments that only the kernel without it has, one of which may be its new name.
 
 class Elsewhere {
  public:

@@ -47,8 +47,8 @@ struct Command {
   Topic topic = Topic::kTrace;              //
   OptionRow option = {};                    // an older spelling: {'l', "list", ...}; `set` may be null
   Operands operands = Operands::kNone;      //
-  bool takes_script_arguments = false;      // words behind `--` are the arguments of a script, not names
-  std::span<const OptionRow> options = {};  // accepted only behind the word; they set Options::own
+  bool takes_script_arguments = false;      // words after `--` are the arguments of a script, not names
+  std::span<const OptionRow> options = {};  // accepted only after the word; they set Options::own
   std::shared_ptr<CommandOptions> (*make_options)() = nullptr;
   std::span<const std::string_view> usage = {};   // what follows `espy`, a line each
   std::string_view notes = {};                    // lines of its help page that follow the usage; ends with a newline

@@ -15,7 +15,7 @@ struct UnitRequest {
   std::string tool;                            // its name, for which is_unit_name() holds
   std::string description;                     // one line
   std::vector<std::string_view> capabilities;  // that it needs, CAP_BPF and CAP_PERFMON among them
-  bool has_budget = false;                     // the tool keeps one; else the unit gives it one of 2 %
+  bool has_budget = false;                     // the tool keeps one; otherwise the unit gives it 2%
 };
 
 // Returns the text of NAME.service.

@@ -27,7 +27,7 @@ void for_each_use(InstructionType& instruction, Visit visit) {
     for (auto& argument : target.arguments) visit(argument);
 }
 
-// Returns the effect of the instruction. The effect of a call is that of its helper or kfunc.
+// Returns the effect of the instruction. The effect of a call is the effect of its helper or kfunc.
 Effect effect_of(const Instruction& instruction);
 
 // Returns true for constants and the addresses of slots, maps, map values and functions, which can be computed
@@ -95,8 +95,8 @@ void replace_all_uses(Function& function, std::vector<ValueId>& replacement);
 ValueId resolve(std::vector<ValueId>& replacement, ValueId value);
 
 // Live values at block boundaries. Target arguments are uses at the end of the jumping block; block parameters are
-// defined at the start of their block and are not live into it. `is_tracked` excludes values, such as those that the
-// back end rematerializes at each use.
+// defined at the start of their block and are not live into it. `is_tracked` excludes values, such as the values that
+// the back end rematerializes at each use.
 struct Liveness {
   std::vector<std::vector<ValueId>> in, out;  // by block; ascending by value
 };
@@ -123,8 +123,8 @@ struct Location {
   bool has_same_base(const Location& other) const { return base == other.base && id == other.id; }
 };
 
-// The locations of all values of a function, and the private stack objects: those whose address is only used for
-// accesses and call arguments, so that no other pointer refers to them.
+// The locations of all values of a function, and the private stack objects. Their address is only used for accesses and
+// call arguments, so no other pointer refers to them.
 class Memory {
  public:
   explicit Memory(const Function& function);
@@ -159,7 +159,7 @@ bool accesses_memory(Op op);
 bool is_call(Op op);
 // Returns false for helpers that only read through their pointer arguments.
 bool writes_arguments(const Instruction& call);
-// Returns false for helpers that access no memory but that of their arguments.
+// Returns false for helpers that access only memory of their arguments.
 bool writes_elsewhere(const Instruction& call);
 
 template <class Visit>

@@ -21,7 +21,7 @@ std::vector<std::string> abi_constants(const Arch& arch);
 
 // ---- System calls by name and number, which differ between CPUs.
 
-// `name` is that of the system call table or of the call's tracepoints ("fstat" or "newfstat"); nullopt if unknown.
+// `name` is from the system call table or from the call's tracepoints ("fstat" or "newfstat"); nullopt if unknown.
 std::optional<uint32_t> find_syscall_number(const Arch& arch, std::string_view name);
 
 // The name of its tracepoints ("newfstat" for fstat), as scripts and listings use it; nullopt if unknown.

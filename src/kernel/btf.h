@@ -66,7 +66,7 @@ struct BtfRecord {
 
   BtfKind kind() const { return static_cast<BtfKind>(info >> 24 & 0x1f); }
   uint32_t count() const { return info & 0xffff; }  // members, enumerators, parameters
-  bool kind_flag() const { return info >> 31; }     // bit fields in members; a union behind kFwd; negative enumerators
+  bool kind_flag() const { return info >> 31; }     // bit fields in members; a union after kFwd; negative enumerators
   // Whether an enum is signed. Compilers that do not set the flag show it only by small negative numbers.
   bool has_negative() const;
   bool is(BtfKinds set) const { return set >> static_cast<uint8_t>(kind()) & 1; }
@@ -99,8 +99,8 @@ struct BtfArray {
 
 class Btf {
  public:
-  // `base` is the BTF of vmlinux if this is a module's, whose ids and strings continue those of the base; it must
-  // outlive the result.
+  // For a module, `base` is the BTF of vmlinux, whose ids and strings continue in the module. It must outlive the
+  // result.
   static Result<std::unique_ptr<Btf>> open(const std::string& path, const Btf* base = nullptr);
   static Result<std::unique_ptr<Btf>> parse(std::string bytes, const Btf* base = nullptr);
   ~Btf();
@@ -136,7 +136,7 @@ class Btf {
   }
 
   static BtfMember member(const BtfRecord& record, uint32_t index);
-  // `has_negative`: that of the record, which takes time to find out.
+  // `has_negative`: the property of the record, which takes time to find out.
   static BtfEnumerator enumerator(const BtfRecord& record, uint32_t index, bool has_negative);
   static BtfParameter parameter(const BtfRecord& record, uint32_t index);
   static BtfArray array(const BtfRecord& record);
@@ -178,8 +178,8 @@ struct BtfPlace {
   BtfRecord record;
 };
 
-// The BTF of vmlinux and of the modules, each opened at its first use, and that of headers which a C compiler has read,
-// under module numbers of their own.
+// The BTF of vmlinux and of the modules, each opened at its first use. Also the BTF of headers that a C compiler has
+// read, under module numbers of their own.
 class BtfSet {
  public:
   static constexpr uint32_t kFirstHeader = 1u << 16;
@@ -225,7 +225,7 @@ class BtfConverter {
   // The type of record `id`; void if the BTF is malformed.
   types::TypeId convert(uint32_t module, uint32_t id);
   types::TypeId convert(const BtfPlace& place) { return convert(place.module, place.record.id); }
-  // Reads the members of a struct that came from BTF, and those of all structs embedded in it.
+  // Reads the members of a struct that came from BTF, and the members of all structs embedded in it.
   void complete_struct(types::TypeId struct_type);
   // Defines `struct_type`, of any origin, with the members of `place`.
   void define_as(types::TypeId struct_type, const BtfPlace& place);

@@ -11,8 +11,8 @@ namespace espy::kernel {
 // "struct qstr {\n\tunion {\n\t\t...\n\t};\n\tconst unsigned char *name;\n};"
 std::string print_definition(const Btf& btf, const BtfRecord& record);
 
-// The same, also for a typedef. Each member of a struct or union is preceded by its offset in the outermost one, for a
-// bit field with the bit after a colon, and by its size, in bytes; the last line has the total size.
+// The same, also for a typedef. Before each member of a struct or union is its offset in the outermost one, for a bit
+// field with the bit after a colon, and its size in bytes. The last line has the total size.
 std::string print_layout(const Btf& btf, const BtfRecord& record);
 
 // "ssize_t vfs_read(struct file *file, char *buf, size_t count, loff_t *pos);" of a function.

@@ -1,8 +1,8 @@
 // Runs the system's C compiler on headers, for macros and types that the kernel's BTF does not have.
 //
-// Takes C text with includes and definitions, and returns its macros, the values of macros that are integer constants,
-// and its types as BTF. gcc writes BTF since version 12 (-gbtf). The values are read from a data section of the object
-// file, one 64-bit word each, so all constant expressions of C are supported.
+// Takes C text with includes and definitions. Returns its macros, the values of macros that are integer constants, and
+// its types as BTF. The compiler gcc writes BTF since version 12 (-gbtf). The values are read from a data section of
+// the object file, one 64-bit word each, so all constant expressions of C are supported.
 #pragma once
 
 #include <cstdint>
@@ -29,12 +29,12 @@ struct CProblem {
 
 class CCompiler {
  public:
-  // Uses $CC, or else gcc, or else cc. `flags` precede those of this class. A run of the compiler may take
+  // Uses $CC, or else gcc, or else cc. `flags` precede the flags of this class. A run of the compiler may take
   // `max_seconds` (0: no limit); then the functions below fail with ETIME.
   static Result<CCompiler> open(std::vector<std::string> flags, uint64_t max_seconds);
 
-  // Returns all macros that `text` defines: by name, what follows the name, such as "(a,b) a+b", or " 5" without
-  // parameters. nullopt if the text does not compile; see `problems`.
+  // Returns all macros that `text` defines: by name, the text after the name, such as "(a,b) a+b", or " 5" without
+  // parameters. The result is nullopt if the text does not compile; see `problems`.
   using Macros = std::map<std::string, std::string, std::less<>>;
   Result<std::optional<Macros>> macros(const std::string& text);
 

@@ -10,7 +10,7 @@
 namespace espy::kernel {
 
 // Returns the highest CPU number of a list plus 1: the number of elements in a per-CPU value, which has unused ones for
-// the gaps. nullopt if the text is not a CPU list.
+// the gaps. Returns nullopt if the text is not a CPU list.
 std::optional<uint32_t> parse_cpu_count(std::string_view list);
 
 // The same for the possible CPUs: ROOT/sys/devices/system/cpu/possible. nullopt if the file cannot be read.

@@ -18,7 +18,7 @@ namespace espy::kernel {
 
 // ---- The types of a recording: of a run's types, and back.
 
-// Describes types, and those that they are made of.
+// Describes types and their parts.
 class TypeDescriber {
  public:
   TypeDescriber(types::Types& types, Kernel& kernel) : types_(types), kernel_(kernel) {}
@@ -47,7 +47,7 @@ std::vector<types::TypeId> define_types(std::span<const recording::Type> describ
 
 // ---- A kernel that is known from a recording alone.
 
-// It has the types of the description, and neither functions nor tracepoints of its own: its probes are those of
+// It has the types of the description, and neither functions nor tracepoints of its own. Its probes come from
 // Kernel::recording(). `description` must outlive it; its `arch` must be known.
 std::unique_ptr<Kernel> make_described_kernel(const recording::Description& description,
                                               std::function<bool(Feature)> has);

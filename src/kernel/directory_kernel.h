@@ -27,7 +27,7 @@ class DirectoryKernel : public Kernel {
   // `root` has no trailing slash: "" for the running kernel.
   DirectoryKernel(std::string root, const Machine& machine, Tries tries);
 
-  // Says that the files do not tell this.
+  // Says that the files do not have this fact.
   void set_unknown(Fact fact) { unknown_.insert(fact); }
   // Reads the kernel's types from this file instead of /sys/kernel/btf/vmlinux.
   Status use_btf_file(const std::string& path);

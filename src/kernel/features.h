@@ -51,7 +51,7 @@ enum class Feature : uint8_t {
   kProbeReadKernel,  // not under lockdown
   kProbeWriteUser,
   kPerfEventHardware,
-  kRunStatistics,   // the kernel counts runs of programs and their time, if it is asked to (5.8)
+  kRunStatistics,   // the kernel counts runs of programs and their time, on request (5.8)
   kFirstFrameOnce,  // a stack that begins in the kernel's own code, not at registers, has its first frame once (6.1)
   kPrivateStack,    // frames of 64 bytes and more are in memory of the CPU, and not on the thread's stack (6.13)
   kTailCallStack,   // ... but on the thread's stack if the program has a tail call
@@ -72,7 +72,7 @@ struct FeatureRow {
 
 std::span<const FeatureRow> feature_rows();
 std::optional<Feature> find_feature(std::string_view name);
-// "this kernel lacks `task_storage` (Linux 5.11), which WHAT needs"; the release is left out where a kernel of any
+// "this kernel lacks `task_storage` (Linux 5.11), which WHAT needs"; the release is skipped where a kernel of any
 // release may be built or locked so that it lacks the feature.
 std::string missing_feature(Feature feature, std::string_view what);
 

@@ -19,8 +19,8 @@ bool for_each_line(const std::string& path, const std::function<bool(std::string
 // ftrace's list of traceable functions, if it is readable, else from `kallsyms`.
 std::vector<std::string> list_functions(const std::string& listed, const std::string& kallsyms, std::string_view glob);
 
-// Matching functions in `kallsyms`, also those that ftrace does not list, in the same form; several of one name are
-// each listed. What ran at the start of the kernel only is left out: its memory is free.
+// Matching functions in `kallsyms`, including functions that ftrace does not list, in the same form. Functions with one
+// name are each listed. Functions of the kernel start are skipped, because their memory is free.
 std::vector<std::string> list_code(const std::string& kallsyms, std::string_view glob);
 
 // The addresses in `kallsyms` of all functions that can run and have the name, for each of `functions` in the form
@@ -32,8 +32,8 @@ std::vector<std::vector<uint64_t>> find_addresses(const std::string& kallsyms,
 // (kernel.kptr_restrict).
 std::optional<uint64_t> find_symbol(const std::string& kallsyms, std::string_view name);
 
-// Why /proc/kallsyms of the running kernel shows all addresses as zero to this process: a sentence that names what is
-// missing. Requires that it does (kallsyms_show_value in kernel/ksyms_common.c).
+// Why /proc/kallsyms of the running kernel shows all addresses as zero to this process: a sentence that names the
+// missing right. Requires that it does (kallsyms_show_value in kernel/ksyms_common.c).
 std::string why_addresses_are_hidden();
 
 // ---- Functions of the kernel that no program should or can be attached to.

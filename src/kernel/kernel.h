@@ -72,7 +72,7 @@ struct Enumerated {
   int64_t value = 0;
 };
 
-// What the snapshot of a kernel does not tell if it was taken without the rights to read it.
+// Facts that the snapshot of a kernel lacks if it was taken without the rights to read them.
 enum class Fact : uint8_t { kTracepoints, kTraceableFunctions, kForbiddenFunctions, kCount };
 std::string_view name_of(Fact fact);  // "tracepoints"
 std::optional<Fact> find_fact(std::string_view name);
@@ -120,8 +120,8 @@ class Kernel {
                                                         std::string_view /*module_glob*/) {
     return {};
   }
-  // What keeps a trampoline from passing the function's arguments or result, as the predicate of a sentence: "has
-  // variable arguments". nullopt if nothing does.
+  // The obstacle for a trampoline to pass the arguments or result of the function, as a predicate: "has variable
+  // arguments". Returns nullopt if there is none.
   virtual std::optional<std::string> why_not_passable(const FunctionPrototype& /*function*/) { return std::nullopt; }
   // Parameters of btf_trace_NAME, without its leading void *.
   virtual std::optional<FunctionPrototype> find_raw_tracepoint(types::Types& types, std::string_view name) = 0;

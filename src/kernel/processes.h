@@ -38,15 +38,14 @@ struct ProcessParent {
 // nullopt if the process is not there any more.
 std::optional<ProcessParent> parent_of(uint32_t pid);
 
-// Returns the processes, those first that were on a CPU for the largest part of their life, without those that have no
-// memory. Takes some 10 us per process. Once `is_late` returns true, it looks at no more: the remaining ones follow,
-// the newest first.
+// Returns the processes with memory, sorted by the part of their life on a CPU, the largest first. Takes some 10 us per
+// process. Once `is_late` returns true, it looks at no more: the remaining ones follow, the newest first.
 std::vector<uint32_t> busiest_processes(const std::function<bool()>& is_late);
 
-// Returns the nanoseconds that the threads of a process have been on a CPU until now; nullopt if it has ended.
+// Returns the nanoseconds that the threads of a process have been on a CPU so far; nullopt if it has ended.
 std::optional<uint64_t> process_cpu_ns(uint32_t pid);
 
-// The times of all threads of a process, of which those that are on a CPU are known up to the last tick.
+// The times of all threads of a process, up to the last tick for threads that are on a CPU.
 struct SchedulingTimes {
   uint64_t run_ns = 0;   // on a CPU
   uint64_t wait_ns = 0;  // able to run, without a CPU
@@ -54,7 +53,7 @@ struct SchedulingTimes {
 // Adds the numbers in the content of /proc/PID/schedstat (Documentation/scheduler/sched-stats.rst). False if it has
 // none.
 bool add_scheduling_times(std::string_view schedstat, SchedulingTimes& sum);
-// nullopt if the process has ended, or /proc is of another pid namespace. Of processes with many threads, the first
+// nullopt if the process has ended, or /proc is of another pid namespace. In processes with many threads, the first
 // ones stand for all.
 std::optional<SchedulingTimes> scheduling_times(uint32_t pid);
 

@@ -38,9 +38,9 @@ class TarWriter {
   void* stream_;  // gzFile
 };
 
-// Writes the files of an archive below `directory`, which is empty. The archive may be anybody's: fails if it has
-// anything but regular files with plain relative paths, more than `limit_bytes` in all or more than 100,000 files, or
-// if it ends early.
+// Writes the files of an archive below `directory`, which is empty. Anybody may have made the archive. Fails if it has
+// other entries than regular files with plain relative paths, more than `limit_bytes` in all or more than 100,000
+// files, or if it ends early.
 Status unpack_tar(const std::string& path, const std::string& directory, uint64_t limit_bytes);
 
 // ---- The files of recorded kernels and of snapshots: see tests/kernels/README.md. Internal to kernel/.
@@ -50,8 +50,8 @@ struct RecordedFeatures {
   std::set<Feature> present, unknown;
 };
 
-// Reads a file `features`. That of a snapshot may be of an earlier or later espy: what it does not list is unknown,
-// unless it says that it is absent, and names that are not known here are left out.
+// Reads a file `features`. The list in a snapshot may be from an earlier or later espy. Features that it does not list
+// are unknown, unless it says that they are absent. Unknown names are skipped.
 Result<RecordedFeatures> read_recorded_features(const std::string& path, bool is_snapshot);
 
 // As open_recorded_kernel(), for the files of a snapshot.
@@ -60,15 +60,15 @@ Result<std::unique_ptr<Kernel>> open_snapshot(const std::string& directory, cons
 // ---- A snapshot: what espy asks of a kernel, in one file, so that scripts can be checked for it on another machine.
 //
 // It is an archive (kernel/snapshot.h) with the files of a recorded kernel (tests/kernels/README.md), whole: BTF of the
-// kernel and its modules, tracepoint formats, functions, features, and the configuration and version for people who
-// read it. What the process that takes it may not read is marked as unknown. It has nothing of users or processes.
-// Addresses are numbered, and tell nothing of the machine's.
+// kernel and its modules, tracepoint formats, functions, features, configuration and version. What the process that
+// takes it may not read is marked as unknown. It has nothing of users or processes. Addresses are numbered, and show
+// nothing of the machine.
 
 // The rights of this process to try features: none, those to load programs, or of all.
 enum class Trial : uint8_t { kNone, kPrograms, kAll };
 
 // Writes a snapshot of the running kernel to a descriptor. Features that this process may not try are unknown. Returns
-// what is unknown, and why, a line each.
+// the unknown facts with the reasons, a line each.
 Result<std::vector<std::string>> write_snapshot(Kernel& kernel, int fd, Trial trial);
 
 // A snapshot, or a directory with a recorded kernel, opened for reading.

@@ -28,7 +28,7 @@ NopProbe try_probe_on(const kernel::ProbedNop& nop);
 //
 // Before Linux 6.14 the kernel follows only so many calls of a probed function at a time, and misses the returns of
 // others without a trace. A perf event of the kprobe PMU gets one call for each CPU (Linux 5.10; later twice as many,
-// at least ten), which a few threads that wait in read(2) use up. A probe that is defined in tracefs says how many
+// at least ten). A few threads that wait in read(2) use them up. A probe that is defined in tracefs says how many
 // (Documentation/trace/kprobetrace.rst, MAXACTIVE).
 
 class ReturnProbes {

@@ -21,10 +21,10 @@ namespace espy::load {
 
 // ---- Wrappers of bpf(2).
 //
-// The attributes are declared here as in include/uapi/linux/bpf.h of Linux 6.18, since the headers of the build machine
-// may be older than the kernel. The kernel accepts shorter attributes than its own, and longer ones whose tail is zero.
-// What it does not know must be zero, so that there must be no padding, which would have any value: a kernel that has
-// fewer members refuses such an attribute now and then, by EINVAL.
+// The attributes are declared here as in include/uapi/linux/bpf.h of Linux 6.18, because the headers of the build
+// machine may be older than the kernel. The kernel accepts shorter attributes than its own, and longer ones whose tail
+// is zero. Members that it does not know must be zero, so there must be no padding, which would have any value. A
+// kernel with fewer members refuses such an attribute now and then, by EINVAL.
 
 constexpr uint32_t kNameBytes = 16;
 
@@ -267,7 +267,7 @@ long bpf(Command command, Attr& attr) {
 
 inline uint64_t address_of(const void* pointer) { return reinterpret_cast<uint64_t>(pointer); }
 
-// Copies at most 15 bytes; replaces those that the kernel does not allow in a name ([A-Za-z0-9_.]) by '_'.
+// Copies at most 15 bytes; replaces bytes that the kernel does not allow in a name ([A-Za-z0-9_.]) by '_'.
 void copy_name(char (&to)[kNameBytes], std::string_view name);
 
 // BPF_PROG_TYPE_* and BPF_MAP_TYPE_* of a kind.
@@ -286,8 +286,8 @@ constexpr uint32_t kAttachKprobeSession = 56;
 constexpr uint32_t kAttachUprobeSession = 57;
 
 // ---- LinkCloser: processes that close descriptors of this one. Closing the link of a function detaches it at once,
-// and then waits for tens of milliseconds until no program of it runs any more; this process does not wait, and a link
-// that waits does not hold up the next one.
+// and then waits for tens of milliseconds until none of its programs runs any more. This process does not wait, and a
+// waiting link does not delay the next one.
 
 class LinkCloser {
  public:

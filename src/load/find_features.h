@@ -3,15 +3,15 @@
 // The problem: a feature is found by loading a program or by creating a map, 0.1 to 1 ms each, and a short script asks
 // for up to ten.
 //
-// The approach: a file in a directory of root, usually /run/espy/features (each tool has its own, which does not
-// replace that of espy), with the features that were found and a key: the boot, the kernel, the executable, and what
-// the process may do. Another key, another format, another owner or mode of the file or the directory, and the content
-// is ignored, and replaced. Only what was present is kept: what was missing may have failed for lack of memory, and is
-// tried again.
+// The approach: a file in a directory of root, usually /run/espy/features, has the found features and a key. The key is
+// the boot, the kernel, the executable, and the rights of the process. Each tool has its own file, which does not
+// replace the file of espy. Another key, another format, another owner or mode of the file or the directory, and the
+// content is ignored, and replaced. Only present features are kept. A missing feature may have failed for lack of
+// memory, and is tried again.
 //
-// Limits: not used by other users than root, nor with a filter of system calls (seccomp): their rights are too many to
-// be compared; nor where the state of the JIT compiler cannot be read, which some features depend on. Features that
-// depend on a setting which cannot be compared are always tried.
+// Limits: not used by other users than root, nor with a system call filter (seccomp), because their rights are too many
+// to be compared. Not used if the state of the JIT compiler cannot be read, on which some features depend. Features
+// that depend on a setting which cannot be compared are always tried.
 #pragma once
 
 #include <optional>

@@ -18,8 +18,8 @@ namespace espy::load {
 struct HookCost {
   program::Hook hook = program::Hook::kOther;
   bool is_return = false;  // of functions: a probe of their return
-  // Of user functions: the probe is on an instruction that the kernel does not emulate. Of kernel functions: it is
-  // where ftrace has no place for it, so that it is a trap.
+  // User functions: the probe is on an instruction that the kernel does not emulate. Kernel functions: ftrace has no
+  // place for the probe, so it is a trap.
   bool is_stepped = false;
   double ns = 0;             // an event
   std::string problem = {};  // not empty: why it was not measured

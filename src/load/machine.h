@@ -95,8 +95,8 @@ class Machine {
   };
   virtual void use_btf(BtfLookup lookup) = 0;
 
-  // Creates all maps and loads all programs, replacing those of an earlier call. If the verifier refuses a program,
-  // `refusal()` is set.
+  // Creates all maps and loads all programs, replacing the maps and programs of an earlier call. If the verifier
+  // refuses a program, `refusal()` is set.
   virtual Status load(const program::Program& program, const types::Types& types, const source::Sources& sources) = 0;
   virtual const std::optional<Refusal>& refusal() const = 0;
   // Keeps the verifier's log of every program, for --dump=verifier. Call it before `load`.
@@ -123,7 +123,7 @@ class Machine {
   virtual Result<bool> replace(MapId map, std::span<const std::byte> key, std::span<const std::byte> value) = 0;
   // Returns whether the key existed.
   virtual Result<bool> remove(MapId map, std::span<const std::byte> key) = 0;
-  // Whether this process may not use maps that are open, as it lacks CAP_BPF. Some kernels ask for it each time.
+  // Whether this process may not use maps that are open, because it lacks CAP_BPF. Some kernels ask for it each time.
   virtual bool refuses_maps() { return false; }
 
   // ---- Programs
@@ -141,9 +141,10 @@ class Machine {
   struct Runs {
     uint64_t count = 0, ns = 0;
   };
-  // Returns what was counted of a program so far.
+  // Returns the counts of a program so far.
   virtual Runs counted_runs(ProgramId /*program*/) { return {}; }
-  // Returns the time that the kernel counts for a program that does nothing, which is that of the counting. 0: unknown.
+  // Returns the time that the kernel counts for a program that does nothing, which is the time of the counting. 0:
+  // unknown.
   virtual uint64_t counting_ns() { return 0; }
   // Returns the memory that the kernel has for a map now. 0: unknown.
   virtual uint64_t memory_bytes(MapId /*map*/) { return 0; }
@@ -174,7 +175,7 @@ class Machine {
   struct SkippedProbe {
     std::string name;
     std::string reason;
-    bool is_named = false;  // left out as config.missing_probes allows, not as one match of a wildcard
+    bool is_named = false;  // skipped as config.missing_probes allows, not as one match of a wildcard
   };
   void skip(SkippedProbe function) { skipped_probes_.push_back(std::move(function)); }
   const std::vector<SkippedProbe>& skipped_probes() const { return skipped_probes_; }
@@ -185,7 +186,7 @@ class Machine {
   virtual std::vector<uint32_t> unwatched_cpus() const { return {}; }
   virtual void detach_watchpoints(uint64_t /*address*/) {}
   // Returns the events of its probes that did not run the program because it or another one was running already, also
-  // after `detach_all`. nullopt if the kernel does not count them.
+  // after `detach_all`. Returns nullopt if the kernel does not count them.
   virtual std::optional<SkippedRuns> skipped_runs(ProgramId) { return SkippedRuns(); }
   // Call it before attaching if programs shall be detached for a while.
   virtual void keep_attachments() {}
@@ -193,20 +194,20 @@ class Machine {
   virtual Status suspend(ProgramId /*program*/) { return fail("programs are not detached here"); }
   // True once the last `suspend` of the program has detached it.
   virtual bool is_suspended(ProgramId /*program*/) { return false; }
-  // Attaches a suspended program again, as it was. Requires that it is detached.
+  // Attaches a suspended program again, without changes. Requires that it is detached.
   virtual Status resume(ProgramId /*program*/) { return {}; }
   // Nanoseconds that the threads of a process have been on a CPU; nullopt if it has ended.
   virtual std::optional<uint64_t> process_cpu_ns(uint32_t /*pid*/) { return std::nullopt; }
   // ... and that they have waited for one, by ticks of the kernel; nullopt if unknown.
   virtual std::optional<kernel::SchedulingTimes> scheduling_times(uint32_t /*pid*/) { return std::nullopt; }
-  // Detaches all programs, those of links that are slow to close soon after it returns. Maps stay readable.
+  // Detaches all programs. Programs with links that are slow to close follow soon after it returns. Maps stay readable.
   virtual void detach_all() = 0;
 
   // ---- Time, which a simulator controls
   virtual uint64_t now_ns() = 0;  // CLOCK_BOOTTIME, as `nsecs` is
   // CLOCK_REALTIME less CLOCK_BOOTTIME; nullopt: as on this machine.
   virtual std::optional<int64_t> wall_clock_offset_ns() { return std::nullopt; }
-  // The names of the addresses in stacks, if these are of a recording; null: those of this machine.
+  // The names of the addresses in stacks, if these are of a recording; null: names of this machine.
   virtual const recording::FrameNames* frame_names() { return nullptr; }
 
  private:

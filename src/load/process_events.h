@@ -1,8 +1,8 @@
-// ProcessEvents: what the processes of the machine do, as perf events tell it: start, execute a program, map code, end.
+// ProcessEvents: events of the processes of the machine, from perf: start, execute a program, map code, end.
 //
-// The kernel writes a record when it happens (PERF_RECORD_FORK, COMM, MMAP2 and EXIT of perf_event_open(2)), so that
-// the mappings of a process are known even if it has ended before /proc/PID/maps can be read. A ring per CPU, which has
-// to be drained regularly; records that do not fit are lost.
+// The kernel writes a record for each event (PERF_RECORD_FORK, COMM, MMAP2 and EXIT of perf_event_open(2)). So the
+// mappings of a process are known even if it ends before /proc/PID/maps can be read. A ring per CPU, which has to be
+// drained regularly; records that do not fit are lost.
 #pragma once
 
 #include <cstdint>

@@ -1,5 +1,5 @@
 // The BTF of a program (Documentation/bpf/btf.rst): the types that func_info and line_info need, so that the verifier
-// knows callbacks as functions and quotes source lines in its log. And that of a map, where the kernel requires types.
+// knows callbacks as functions and quotes source lines in its log. Also the BTF of a map, if the kernel requires types.
 #pragma once
 
 #include <cstdint>
@@ -29,7 +29,7 @@ struct ProgramBtf {
   std::vector<LineInfoRecord> lines;
 };
 
-// Of a map whose key is an int32 and whose value is opaque.
+// Describes a map whose key is an int32 and whose value is opaque.
 struct MapBtf {
   std::string blob;
   uint32_t key_id = 0;

@@ -1,4 +1,4 @@
-// Refusal: why the kernel's verifier did not take a program, as its log tells it.
+// Refusal: why the kernel's verifier rejected a program, from its log.
 #pragma once
 
 #include <cstdint>

@@ -16,7 +16,7 @@ using ir::BlockId;
 using ir::FunctionId;
 using ir::ValueId;
 
-// Returns the value that `if_true` returns where the condition holds, else that of `if_false`.
+// Returns the value that `if_true` returns if the condition holds, otherwise the value of `if_false`.
 ValueId select(ir::Builder& ir, ir::Condition condition, ValueId a, ValueId b, const std::function<ValueId()>& if_true,
                const std::function<ValueId()>& if_false);
 
@@ -83,7 +83,7 @@ class Functions {
   FunctionId current_;
   ir::Builder* builder_ = nullptr;
   std::optional<ir::Builder> main_builder_;
-  std::map<FunctionId, ir::Function> bodies_;  // a map, since builders refer to its elements
+  std::map<FunctionId, ir::Function> bodies_;  // a map, because builders refer to its elements
   std::map<std::string, FunctionId> shared_;
 };
 

@@ -11,7 +11,7 @@ struct Lowered {
   ir::Module ir;
   program::Program program;          // without code, which `bpf` adds
   bool has_merged_programs = false;  // true if some actions share a program
-  bool has_copies = false;           // true if an `unroll` made copies that can be the turns of a loop instead
+  bool has_copies = false;           // true if an `unroll` made copies that can be the iterations of a loop instead
 };
 
 struct Options {

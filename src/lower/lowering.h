@@ -1,15 +1,15 @@
 // Lowers a check::Unit, an action on probes with the same context, to a BPF program, or to a part of one that serves
 // several (lower.cc).
 //
-// The style is that of Clang's CodeGenFunction: one class has the state of the action that is lowered, and nine files
+// The style follows CodeGenFunction in Clang: one class has the state of the action that is lowered, and nine files
 // implement it by topic. The methods recurse over the tree, and nearly every topic needs every other one, so classes
 // for the topics would only be lists of references to each other. ModuleContext has what all programs of a script
 // share.
 //
-// A value is an `Operand`: a scalar in a register, or the address of its bytes. Strings, tuples, structs and anything
-// else larger than a register are passed by address: in memory of the program itself ("our memory", `kBpf`: stack,
-// per-CPU scratch, map values), or, for objects that were not copied yet, in kernel or user memory. A scalar is 64 bits
-// wide in a register, extended by the sign of its type.
+// A value is an `Operand`: a scalar in a register, or the address of its bytes. Strings, tuples, structs and other
+// values larger than a register are passed by address. The address is in memory of the program itself ("our memory",
+// `kBpf`: stack, per-CPU scratch, map values). For objects that were not copied yet, it is in kernel or user memory. A
+// scalar is 64 bits wide in a register, extended by the sign of its type.
 #pragma once
 
 #include <cstdint>
@@ -86,8 +86,8 @@ struct Overloaded : Fs... {
 template <class... Fs>
 Overloaded(Fs...) -> Overloaded<Fs...>;
 
-// Returns the indices of the unit's variables that must be in the frame: those that are used in the body of a `for`
-// over a map, which is a function of its own, as well as outside of it, and those whose address is taken.
+// Returns the indices of the unit's variables that must be in the frame. These are used in the body of a `for` over a
+// map, which is a function of its own, and outside of it, or have their address taken.
 std::set<uint32_t> find_shared_variables(const syntax::Ast& ast, const check::Unit& unit);
 
 // Returns the name that the script uses for a value: "fd" for `args.fd`, "name" for `str($name)`.
@@ -114,7 +114,7 @@ class Lowering {
   ValueId scalar(ExprId expr);
   // Not 0 if the value is true, as a condition.
   ValueId truth(ExprId expr) { return truth(value(expr)); }
-  // Returns, inside loops and in actions with many `if`s, a copy of `number` that the verifier cannot relate to it: the
+  // Returns, inside loops and in actions with many `if`s, a copy of `number` that the verifier cannot relate to it. The
   // bounds that a comparison gives the copy do not keep the states of the loop from converging.
   ValueId opaque_copy(ValueId number);
   TypeId type(ExprId expr) const { return unit().fact(expr).type; }
@@ -158,8 +158,8 @@ class Lowering {
   uint32_t add_global(uint32_t size_bytes) { return module_.add_global(size_bytes, size_bytes); }
   // The address of constant bytes in .rodata. Equal ones are stored once.
   ValueId constant_bytes(std::string_view bytes);
-  // The address of `size_bytes` that this program has on this CPU, by their name; zero at first. They keep what is
-  // stored from one event to the next, and global functions have them too.
+  // The address of `size_bytes` that this program has on this CPU, by their name; zero at first. They keep their
+  // content from one event to the next, and global functions have them too.
   ValueId cpu_memory(const std::string& name, uint32_t size_bytes);
 
   // ---- Context and task
@@ -214,7 +214,7 @@ class Lowering {
   // If `size_bytes` and `limit` meet the condition, counts a string that max_strlen has truncated, unless that is
   // allowed for the call.
   void count_truncated(ExprId call, ValueId size_bytes, Condition condition, uint32_t limit);
-  // The result of the call is shown with a mark if it is truncated, or what is computed from it does not need the rest.
+  // The result of the call is shown with a mark if it is truncated, or if later computations do not need the rest.
   void allow_truncation(ExprId call) { may_truncate_.insert(call.index); }
   // Adds one to this program's loss counter, which is shown at the end as "WHAT: N".
   void count_loss(program::LossKind kind, std::string_view what) {
@@ -243,7 +243,7 @@ class Lowering {
     return functions_.shared_callback(name, parameters, body);
   }
   // A function with this name that takes numbers, which the kernel verifies once, wherever it is called. `body` writes
-  // it the first time, as that of a callback.
+  // it the first time, like in a callback.
   FunctionId global_function(const std::string& name, uint32_t parameters, const std::function<void()>& body) {
     return functions_.global_function(name, parameters, body);
   }
@@ -253,18 +253,18 @@ class Lowering {
   ir::Function lower_action();
   // Returns the part for the entry of a session whose action is at the return only.
   ir::Function lower_entry_alone();
-  // Returns what comes before all parts that share a number: it ends the program if no part has the number, and
-  // otherwise returns in its last block.
+  // Returns the code before all parts that share a number. It ends the program if no part has the number, and otherwise
+  // returns in its last block.
   ir::Function lower_dismissal(std::span<const uint64_t> numbers);
 
  private:
-  // Where a variable is: in one of these, if it has a place yet. It is no value of the IR: the copies of an unrolled
+  // Where a variable is: in one of these, if it has a place yet. It is not a value of the IR: the copies of an unrolled
   // body share the place, and a value of one copy need not dominate the others.
   struct VariableStorage {
     ir::SlotId slot;  // of `owner`, the function that may use it
     FunctionId owner;
     uint32_t frame_offset = 0;               // 0: not in the frame
-    std::optional<uint32_t> scratch_offset;  // of what is no scalar
+    std::optional<uint32_t> scratch_offset;  // of values that are not scalars
 
     bool is_placed() const { return slot.valid() || frame_offset != 0 || scratch_offset; }
   };
@@ -278,7 +278,7 @@ class Lowering {
   // An action, or one call of a script's function.
   struct Activation {
     const check::Unit* unit = nullptr;
-    std::set<uint32_t> shared_variables = {};   // those that must be in the frame: find_shared_variables()
+    std::set<uint32_t> shared_variables = {};   // variables that must be in the frame: find_shared_variables()
     std::vector<VariableStorage> storage = {};  // by VariableId
     BlockId return_block = {};                  // of a function
     ir::SlotId result = {};                     // the value of `return`, or its address
@@ -302,7 +302,7 @@ class Lowering {
   ir::SlotId new_slot(std::string name) { return ir().add_variable(std::move(name)); }
   ValueId read_slot(ir::SlotId slot) { return ir().load(8, ir().slot(slot)); }
   void write_slot(ir::SlotId slot, ValueId value) { ir().store(8, ir().slot(slot), value); }
-  // The index of a CPU's slot among those that an array has for all CPUs, bounded for the verifier.
+  // The index of a CPU's slot in an array with slots for all CPUs, bounded for the verifier.
   ValueId cpu_slot(ValueId cpu) { return ir().binary(Op::k_and, cpu, module_.cpu_slots() - 1); }
   // As count_loss(), reported with the place that is being lowered.
   void count_loss_here(program::LossKind kind, std::string_view what) {
@@ -339,7 +339,7 @@ class Lowering {
   // Writes the number to the slot that parts share, and ends the program if it is not in `numbers`, which are sorted
   // and different.
   void leave_if_none_of(std::span<const uint64_t> numbers);
-  // With Dispatch::kNumber: ends the program if the number is that of no probe of the unit.
+  // With Dispatch::kNumber: ends the program if no probe of the unit has the number.
   void leave_if_other_number();
   bool is_by_number() const { return context_.dispatch == spec::ProbeContext::Dispatch::kNumber; }
   ValueId event_number();
@@ -400,14 +400,14 @@ class Lowering {
   static constexpr uint32_t kRegions = 4;
   static constexpr uint32_t kRegionsIfAsleep = 16;
   static constexpr uint32_t kWaitingRegions = 8;
-  // Of memory that each CPU has: its offset in the map, and a power of two.
+  // Memory of each CPU: its offset in the map, and a power of two.
   struct CpuMemory {
     uint32_t at = 0;
     uint32_t stride_bytes = 0;
   };
   // Reserves `size_bytes` that live until the action ends; returns their offset.
   uint32_t reserve_scratch(uint32_t size_bytes);
-  // The address of what is reserved at `offset_bytes`, in the current function.
+  // The address of the memory reserved at `offset_bytes`, in the current function.
   ValueId scratch_address(uint32_t offset_bytes);
   ValueId scratch_base();
   // Defines the base address, in the current block of the main function. If threads may share a CPU, there are
@@ -441,7 +441,7 @@ class Lowering {
   ValueId fault_in(ValueId destination, ValueId size, uint32_t most_bytes, ValueId source);
   // The object of this type that `pointer` points to.
   Operand dereference(Operand pointer, TypeId type);
-  // The address in `pointer`, but that of zeros if it is the null of an absent map element.
+  // The address in `pointer`, or the address of zeros if it is the null of an absent map element.
   ValueId readable_address(Operand pointer);
   // An object of this type, which `read_at` reads at a place of what `pointer` points to; zeros if the pointer is null.
   Operand through_pointer(Operand pointer, TypeId type, const std::function<Operand(ValueId address)>& read_at);
@@ -560,9 +560,9 @@ class Lowering {
   Operand cast_value(ExprId expr, const syntax::Cast& node);
   Operand cast_bytes(Operand operand, TypeId to);
 
-  // ---- Arithmetic and comparison of operands (operators.cc)
-  // `left` OP `right` for arithmetic operators, as a value of type `result`, by whose sign it divides: the checker
-  // gives a signed one if an operand is signed. Pointers count elements.
+  // ---- Arithmetic and comparison of operands (operators.cc) `left` OP `right` for arithmetic operators, as a value of
+  // type `result`. Its sign decides the division: the checker gives a signed type if an operand is signed. Pointers
+  // count elements.
   ValueId calculate(syntax::BinaryOp op, Operand left, Operand right, TypeId result);
   ValueId divide(Op op, ValueId dividend, ValueId divisor);
   // 1 or 0, for comparisons of scalars.
@@ -673,8 +673,8 @@ class Lowering {
   void note_key_names(ScriptMapId map, const std::vector<ExprId>& indices);
   void note_sampling(ScriptMapId map);
 
-  // ---- Elements of maps (maps.cc)
-  // The address of the value; null if the key is absent. That of the first CPU, if the map has slots.
+  // ---- Elements of maps (maps.cc) The address of the value; null if the key is absent. The slot of the first CPU, if
+  // the map has slots.
   ValueId element_address(const MapElement& element);
   // Like with_value(), but inserts an absent key first, with a zeroed value.
   void with_new_value(const MapElement& element, const std::function<void(ValueId)>& then);
@@ -782,8 +782,7 @@ class Lowering {
   void report_absent_key(bool is_statement);
   void write_failure(Helper helper, ValueId result);
 
-  // ---- State
-  // Blocks of the main function, and what is known of it before it is complete.
+  // ---- State Blocks of the main function, and facts about it before it is complete.
   struct MainFunction {
     BlockId setup, exit, skip;
     BlockId end;          // ends the action, or the predicate

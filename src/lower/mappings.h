@@ -1,6 +1,6 @@
-// Emits the search for a mapping of the current task, and for what identifies the file in it, among the kernel's own
-// structures: to unwind user stacks (builtins/unwind_stack.cc), and for the program by which user space learns the key
-// of a file (program/unwind_layout.h).
+// Emits the search for a mapping of the current task, and for the identity of its file, among the structures of the
+// kernel. It is used to unwind user stacks (builtins/unwind_stack.cc), and in the program by which user space learns
+// the key of a file (program/unwind_layout.h).
 //
 // In: the root of the tree of mappings. Memory is read without a lock: if the tree changes at the same time, the search
 // may fail or find another mapping, but reads cannot fault.
@@ -23,7 +23,7 @@ struct MappingOffsets {
   int64_t inode;                                                // file
   int64_t mode, number, size, generation, super_block, device;  // inode; the device of the super_block
   int64_t wide_slots = -1, narrow_slots = -1;                   // of the slots in maple nodes, in words
-  // Of the node in a vm_area_struct and of its children, before Linux 6.1.
+  // Offsets of the node in a vm_area_struct and of its children, before Linux 6.1.
   int64_t link, left = -1, right = -1;
 
   MappingOffsets(kernel::Kernel& kernel, types::Types& types);
@@ -35,7 +35,7 @@ struct MappingOffsets {
 
 class MappingReader {
  public:
-  // Of memory that is used: a node of the tree, then the vm_area_struct, then the inode.
+  // Memory that is used: a node of the tree, then the vm_area_struct, then the inode.
   static constexpr int64_t kMemoryBytes = 256;
 
   // The memory is at `memory_offset` from `base`.

@@ -60,8 +60,8 @@ struct ModuleContext {
   // Adds one to that counter.
   void count_loss(ir::Builder& builder, program::ProgramId by, program::LossKind kind, std::string_view what,
                   source::Span span = {});
-  // Returns the offset in `globals` of the number of the program's runs that wait for memory of their process; makes
-  // the program sleepable.
+  // Returns the offset in `globals` of a counter: the runs that wait for memory of their process; makes the program
+  // sleepable.
   uint32_t waiting_counter(program::ProgramId of);
   // These add the map at first use.
   MapId scratch_map();
@@ -72,8 +72,8 @@ struct ModuleContext {
   // the middle of an update. (A program never interrupts itself: the kernel skips the second run and counts it.)
   bool is_interrupted(program::ScriptMapId map);
 
-  // True if an element that was found in the map stays its key's as long as the program runs: the script removes no
-  // keys and has none replaced by user space, and the kernel evicts none.
+  // True if an element that was found in the map stays its key's as long as the program runs. The script then removes
+  // no keys, user space replaces none, and the kernel evicts none.
   bool keeps_keys(program::ScriptMapId map);
 
   // The maps that the unit assigns to.
@@ -106,8 +106,8 @@ struct ModuleContext {
   uint32_t value_bytes(TypeId type) const;
 };
 
-// An element of ModuleContext::call_numbers: a number from 1 on that entry and return of the same function have, and
-// whether the program is the first at the entry, or the last at the return. 0: the script probes only one of both.
+// An element of ModuleContext::call_numbers: a number from 1 on, which entry and return of a function share. It also
+// says whether the program is the first at the entry, or the last at the return. 0: the script probes only one of both.
 constexpr uint32_t kCallLeader = 1U << 31;
 constexpr uint32_t kCallNumberMask = kCallLeader - 1;
 

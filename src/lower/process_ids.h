@@ -26,9 +26,9 @@ void add_followed_map(ModuleContext& module);
 void add_followers(ModuleContext& module);
 
 // With -p and user probes, adds a program that counts a loss when the first thread of the process ends before the
-// others. For the kernel, the process is what has the memory of that thread, so that the filter of user probes lets
-// nothing through any more; the same happens where another thread executes a program. Adds none without the kernel's
-// BTF, or where lockdown keeps programs from reading tasks. Requires that the programs of all actions are there.
+// others. For the kernel, the process has the memory of that thread, so the filter of user probes lets nothing through
+// any more. The same happens if another thread executes a program. Adds none without the kernel's BTF, or where
+// lockdown keeps programs from reading tasks. Requires that the programs of all actions are there.
 void add_first_thread_watch(ModuleContext& module);
 
 }  // namespace espy::lower

@@ -1,4 +1,4 @@
-// Completion: probes where an attach point is written, members behind a dot, maps, variables, builtins and keywords.
+// Completion: probes where an attach point is written, members after a dot, maps, variables, builtins and keywords.
 #pragma once
 
 #include <cstdint>

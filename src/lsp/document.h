@@ -26,7 +26,7 @@ class Text {
   explicit Text(std::string bytes);
 
   const std::string& bytes() const { return bytes_; }
-  // Of the byte at `offset`. An offset beyond the text is that of its end.
+  // The position of the byte at `offset`. An offset beyond the text means its end.
   Position position(uint32_t offset) const;
   // The inverse. A position beyond the end of a line, or of the text, is that end.
   uint32_t offset(Position position) const;
@@ -79,7 +79,7 @@ inline Json range_of(const Text& text, uint32_t begin, uint32_t end) {
 
 struct Document {
   std::string uri;
-  std::string path;  // of `uri`; the URI itself if it is no file's
+  std::string path;  // of `uri`; the URI itself if it is not a file's
   Text text{""};
   int64_t version = 0;
   bool is_checked = false;                       // whether `analysis` is of this text

@@ -1,4 +1,4 @@
-// The names of a script for editors: what is being written, definitions and uses, probes.
+// The names of a script for editors: the word under the cursor, definitions and uses, probes.
 #pragma once
 
 #include <cstdint>
@@ -14,19 +14,20 @@
 
 namespace espy::lsp {
 
-// ---- What is being written at a place of a script, by the text before it alone: it may be wrong or unfinished.
+// ---- The word that is written at a place of a script, by the text before it alone. The text may be wrong or
+// unfinished.
 
 struct Place {
   enum class Kind : uint8_t {
     kNothing,      // a comment, a text, a number
     kAttachPoint,  // outside of braces, but not in a predicate
-    kMember,       // behind `.` or `->`
+    kMember,       // after `.` or `->`
     kMap,
     kVariable,
     kName,
   };
   Kind kind = Kind::kNothing;
-  uint32_t begin = 0;  // of what is being written
+  uint32_t begin = 0;  // of the word that is written
 };
 Place place_of(std::string_view text, uint32_t offset);
 
@@ -43,7 +44,7 @@ std::optional<OpenCall> open_call(std::string_view text, uint32_t offset);
 // The scheme of documents that the server makes: "espy-btf:///struct task_struct.c".
 constexpr std::string_view kTypeScheme = "espy-btf:///";
 
-// Returns the Location of the definition of what is at the offset; null if there is none.
+// Returns the Location of the definition for the name at the offset; null if there is none.
 Json definition(const Document& document, uint32_t offset);
 // Returns the text of a document of kTypeScheme: the C definition of a type, in the kernel that `analysis` was made
 // for.
@@ -66,7 +67,7 @@ class ProbeNames {
   // Returns the names that begin with `prefix`, at most `most` of them, sorted: "kprobe:vfs_read". `prefix` has the
   // provider and its colon; of a probe in a file, the file and the next colon as well.
   std::vector<std::string> with_prefix(const std::string& prefix, size_t most);
-  // Lists those of the next provider that were not listed yet, so that a completion need not. False if there is none.
+  // Lists the names of the next provider without a list, so a completion need not. False if there is none.
   bool list_ahead();
   // Forgets all, as another kernel is in use.
   void clear() { lists_.clear(); }

@@ -1,4 +1,4 @@
-// What is known of a document: its tree, its facts and what is wrong with it; and questions for what is at a place.
+// Facts about a document: its tree, its types and its errors; and questions about a place.
 #pragma once
 
 #include <cstdint>
@@ -33,7 +33,7 @@ struct Analysis {
 struct Services {
   // Checks a script for the kernel in use; `name` is shown in messages, and imports are relative to it.
   std::function<Result<std::unique_ptr<Analysis>>(const std::string& name, const std::string& text)> analyze;
-  // Lists the names of a provider's probes; `parts` are patterns behind it, none for all.
+  // Lists the names of a provider's probes; `parts` are patterns after it, none for all.
   std::function<std::vector<std::string>(const spec::Provider& provider, const std::vector<std::string>& parts)> list;
   // Checks for the kernel of a snapshot from now on, or, without a path, for the one that runs.
   std::function<Status(const std::string& snapshot)> use_kernel;

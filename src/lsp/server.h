@@ -13,7 +13,7 @@
 
 namespace espy::lsp {
 
-// ---- The base protocol of the Language Server Protocol: messages of JSON, each behind a header with its length.
+// ---- The base protocol of the Language Server Protocol: messages of JSON, each after a header with its length.
 
 class Connection {
  public:
@@ -42,9 +42,9 @@ class Connection {
 
 // ---- Diagnostics, and the corrections that their hints propose.
 
-// Returns the Diagnostics of the document. What is wrong in an imported file is shown at the import.
+// Returns the Diagnostics of the document. Errors in an imported file are shown at the import.
 Json diagnostics(const Document& document);
-// Returns the CodeActions for diagnostics that the editor has: `did you mean X?` replaces what is underlined by X.
+// Returns the CodeActions for diagnostics that the editor has: `did you mean X?` replaces the underlined text by X.
 Json code_actions(const Document& document, const Json& diagnostics);
 
 // ---- The language server: what editors show of scripts while they are written, by the Language Server Protocol 3.17.

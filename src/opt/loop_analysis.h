@@ -35,13 +35,13 @@ class Pointers {
  public:
   explicit Pointers(const ir::Function& function);
 
-  // Returns true if spilling through memory would lose what the verifier must know: that the value is a pointer, or the
-  // bounds of a number that is added to a pointer, if a block other than these has checked them.
+  // Returns true if spilling through memory would lose facts that the verifier needs. These are that the value is a
+  // pointer, or the bounds of a number that is added to a pointer, if another block has checked them.
   bool must_not_be_stored(ir::ValueId value, const std::set<ir::BlockId>& blocks) const;
   bool operator[](ir::ValueId value) const { return is_pointer_[value.index]; }
 
-  // Returns the numbers, by value, that are added to pointers in other blocks than these, directly or by way of other
-  // numbers: what the verifier knows of their bounds must hold there.
+  // Returns the numbers, by value, that other blocks add to pointers, directly or through other numbers. The bounds
+  // that the verifier knows must hold there.
   std::vector<bool> offsets_outside(const std::set<ir::BlockId>& blocks) const;
   // Whether one of these blocks compares the value by order.
   bool is_checked_in(ir::ValueId value, const std::set<ir::BlockId>& blocks) const;

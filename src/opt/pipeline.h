@@ -1,9 +1,9 @@
 // opt: the optimizer, one pass per file.
 //
 // Takes a module that ir::verify accepts and leaves one that it accepts, with the same behavior and fewer instructions,
-// helper calls and memory accesses. No pass may remove a fact that the kernel's verifier needs. Null and
-// bounds checks stay unless the same check on the same value dominates them; memory accesses stay behind the branch
-// that guards them; pointer arithmetic stays `add pointer, scalar`.
+// helper calls and memory accesses. No pass may remove a fact that the kernel's verifier needs. Null and bounds checks
+// stay unless the same check on the same value dominates them; memory accesses stay after the branch that guards them;
+// pointer arithmetic stays `add pointer, scalar`.
 #pragma once
 
 #include <cstdint>

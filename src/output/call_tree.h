@@ -8,8 +8,8 @@
 
 namespace espy::output {
 
-// Returns the lines. `columns`: of a line; 0: any number. Branches below half a percent of the whole, and those beyond
-// 20 of a frame, are one line that tells how many they are and what they have. Names need be printable.
+// Returns the lines. `columns`: of a line; 0: any number. One line sums up branches below half a percent, and branches
+// beyond 20 of a frame, with their number and value. Names need be printable.
 std::string call_tree_text(const CallTree& all, size_t columns);
 
 }  // namespace espy::output

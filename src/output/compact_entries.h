@@ -13,7 +13,7 @@ namespace espy::output {
 
 class CompactEntries {
  public:
-  // True if the bytes of a key tell its place in the order, and decoded values are int64_t or uint64_t.
+  // True if the bytes of a key determine its place in the order, and decoded values are int64_t or uint64_t.
   static bool fits(const types::Types& types, types::TypeId key, types::TypeId value);
 
   CompactEntries() = default;

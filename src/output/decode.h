@@ -71,7 +71,7 @@ struct DecodeContext {
 Value decode(const DecodeContext& context, types::TypeId type, std::span<const std::byte> bytes);
 
 // Decodes and merges a per-CPU value. `bytes`: the values of all CPUs, one every `stride_bytes`, a multiple of 8; if 0,
-// each is padded to such a multiple. Those of recent() are.
+// each is padded to such a multiple. The maps of recent() are.
 Value decode_per_cpu(const DecodeContext& context, types::TypeId type, std::span<const std::byte> bytes,
                      uint32_t cpu_count, uint32_t stride_bytes = 0);
 

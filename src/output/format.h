@@ -28,18 +28,18 @@ struct TextStyle {
   uint32_t max_items = 0;  // of arrays and structs; 0: no limit
   SpanLayout span_layout = SpanLayout::kTree;
   bool has_units = false;                         // shows values of maps in the units that are known
-  std::map<std::string, types::Unit> units = {};  // ... of maps whose names do not tell them
+  std::map<std::string, types::Unit> units = {};  // ... of maps whose names do not have them
   bool has_percentiles = false;                   // shows percentiles below histograms
-  bool is_for_terminal = false;                   // escapes control characters in what comes from programs
+  bool is_for_terminal = false;                   // escapes control characters in values from programs
   std::shared_ptr<const std::set<std::string>> own_texts =
-      {};  // those of the script, which may have control characters
+      {};  // literals of the script, which may have control characters
 };
 
 class Writer;
 // Returns the style, for a terminal if the writer writes to one.
 TextStyle for_terminal(TextStyle style, const Writer& out);
 
-// Return a name, and text of the memory of a program, as the style shows them: the lines of text stay lines.
+// Return a name, and text from program memory, in this style. Lines of text stay lines.
 std::string shown_name(std::string name, const TextStyle& style);
 std::string shown_memory(std::string text, const TextStyle& style);
 

@@ -1,4 +1,4 @@
-// What those see who view a run while it goes on: its last lines, and the values of its maps.
+// The view of a live run: its last lines, and the values of its maps.
 #pragma once
 
 #include <cstdint>
@@ -13,7 +13,7 @@
 
 namespace espy::output {
 
-// ---- RecentLines: the last lines of a run's text output, for those who view it. Bounded in lines and bytes.
+// ---- RecentLines: the last lines of the text output of a run, for its viewers. Bounded in lines and bytes.
 
 class RecentLines {
  public:
@@ -41,8 +41,8 @@ class RecentLines {
   std::string partial_;
 };
 
-// ---- LogSink: passes all output on to the sink of the run, and keeps the lines of text for those who view it. Maps
-// are shown by their values, not by their prints, which are not kept.
+// ---- LogSink: passes all output on to the sink of the run, and keeps the lines of text for its viewers. Maps are
+// shown by their values, not by their prints, which are not kept.
 
 class LogSink final : public ForwardingSink {
  public:

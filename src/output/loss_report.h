@@ -37,11 +37,11 @@ struct ActionReport {
   uint64_t skipped = 0;             // of the missed runs, those because a probe fired within a probe on the same CPU
   uint64_t skipped_calls = 0;       // ... and those because the kernel did not follow more calls to their return
   bool is_missed_known = true;      // false: the kernel may have skipped runs, which it does not count
-  bool is_slice_estimated = false;  // the events while it was off to keep a budget, as it was detached
+  bool is_slice_estimated = false;  // the events while it was off to keep a budget, because it was detached
   uint64_t hits() const;
 };
 
-// A function that a wildcard matches, but that cannot be probed.
+// A function that a wildcard matches and that cannot be probed.
 struct SkippedProbe {
   std::string name;
   std::string reason;
@@ -58,7 +58,7 @@ uint64_t in_progress(const TreeCounts& trees);
 // What the recording lacks that a run has played.
 struct RecordingGaps {
   uint64_t lost_records = 0;           // while it was made
-  std::vector<std::string> sentences;  // about these, and about what is damaged or missing
+  std::vector<std::string> sentences;  // about these, and about damaged or missing parts
 };
 
 struct LossReport {
@@ -71,11 +71,11 @@ struct LossReport {
   // Addresses without names, because their process had code of several files there, one after the other. A key with one
   // can stand for several functions.
   uint64_t uncertain_addresses = 0;
-  Losses totals = {};  // of the actions, and of no action, as the truncated strings of maps
+  Losses totals = {};  // of all actions, and of no action, such as truncated strings of maps
   // Returns "" if everything that was shown is exact, otherwise a sentence with the first reason why not.
   std::string inexact() const;
-  // Returns a sentence for each reason why not everything is exact, such as "16 reads of memory failed". Leaves out
-  // lost records, because a recording counts them where they are missing.
+  // Returns a sentence for each reason why not everything is exact, such as "16 reads of memory failed". Skips lost
+  // records, because a recording counts them where they are missing.
   std::vector<std::string> reasons_beside_records() const;
   std::string uncertain_sentence() const;  // about uncertain_addresses
   // Returns "" if the kernel counts all runs that it skips, otherwise a sentence that names probes of which it does
@@ -93,7 +93,7 @@ struct ProgramCost {
   program::ProgramId id;
   std::vector<ProbeHits> probes;
   double events = 0;
-  double runs = 0;                   // with those that found that the event is of no probe
+  double runs = 0;                   // including runs for an event of no probe
   std::optional<double> ns_per_run;  // as measured; unset if no run was
   uint64_t timed_runs = 0;           // in windows
   uint64_t timed_ns = 0;             // of these, with the measuring

@@ -37,9 +37,9 @@ struct TraceContext {
   std::string trace_id;   // 32 hexadecimal digits; "" if there is none
   std::string parent_id;  // 16; "" if there is none
 };
-// True for the names of arguments that tell the context: "traceparent", "trace_id", "parent_span_id".
+// True for the names of arguments with the context: "traceparent", "trace_id", "parent_span_id".
 bool is_trace_context(std::string_view argument);
-// What is no id of the right length, and one of zeros only, is none.
+// An id of the wrong length, or of zeros only, is not an id.
 TraceContext trace_context_of(const SpanEvent& event);
 
 // A Metric of the map as it is at `now_ns`, with values since `start_ns`, times since the epoch. "" if its values are

@@ -16,8 +16,8 @@ namespace espy::output {
 
 // ---- Packets of a trace in Perfetto's format (trace.proto): one sequence, with its clock and its interned texts.
 //
-// A time is the difference to that of the packet before it; where that would be negative, it is absolute. A text that
-// is seen for the first time is in the packet that needs it, with a number that stands for it from then on. Packets are
+// A time is the difference to the packet before it. If the difference would be negative, it is absolute. A text that is
+// seen for the first time is in the packet that needs it, with a number that stands for it from then on. Packets are
 // compressed together, in parts of about 64 KB.
 
 enum class TrackEventType : uint8_t { kSliceBegin = 1, kSliceEnd = 2, kInstant = 3, kCounter = 4 };

@@ -21,7 +21,7 @@ namespace espy::output {
 // ---- The tables of a profile in the format of pprof (profile.proto): strings, functions, mappings and locations, each
 // once.
 //
-// Addresses of user code are those of the file, as linked, and a mapping is a segment of the file at its own address.
+// Addresses of user code are addresses in the file, as linked. A mapping is a segment of the file at its own address.
 // So processes that have a file at different addresses share locations, and readers that open the file find the code.
 
 class ProfileTables {
@@ -80,7 +80,7 @@ struct FoldedStack {
 
 // A key in its parts.
 struct KeyStack {
-  std::vector<const StackValue*> stacks;                     // the kernel's before those of the user: innermost first
+  std::vector<const StackValue*> stacks;                     // kernel frames before user frames: innermost first
   std::vector<std::pair<std::string, const Value*>> labels;  // the other parts, by their names
 };
 // `names`: MapView::key_names. A part without a name that is a word is "key", or "key2" as the second part.
@@ -113,9 +113,9 @@ struct CallTree {
 // "1,234,567"
 std::string with_commas(uint64_t number);
 
-// The frame's name as folded lines have it: a semicolon, which separates frames, is a colon, or, in a text that is no
-// function, `\x3b`. With the suffixes of stackcollapse-perf.pl,
-// `_[k]` for the kernel and `_[i]` for inlined functions.
+// The name of the frame in folded lines. A semicolon, which separates frames, becomes a colon, or `\x3b` in text that
+// is not a function. With the suffixes of stackcollapse-perf.pl, `_[k]` for the kernel and `_[i]` for inlined
+// functions.
 std::string folded_name(const FoldedFrame& frame);
 
 }  // namespace espy::output

@@ -1,4 +1,4 @@
-// Values with their unit, for people: 1.5 us, 3.2 KiB. Text only; other formats have plain numbers.
+// Values with their unit: 1.5 us, 3.2 KiB. Text only; other formats have plain numbers.
 #pragma once
 
 #include <cstddef>

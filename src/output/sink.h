@@ -34,7 +34,7 @@ class Writer {
   Writer(int fd, Buffering buffering);
   ~Writer();
   void write(std::string_view bytes);
-  // What is to be written: wrote() must follow what is appended to it.
+  // The buffer to write: call wrote() after you append to it.
   std::string& buffer() { return buffer_; }
   void wrote();
   void flush();
@@ -56,7 +56,7 @@ class Writer {
 
 // The run that a sink shows, for formats with times or ids of their own.
 struct RunInfo {
-  std::function<uint64_t()> now_ns;                   // CLOCK_BOOTTIME, as the times of spans
+  std::function<uint64_t()> now_ns;                   // CLOCK_BOOTTIME, like the times of spans
   std::function<uint64_t(uint64_t boot_ns)> wall_ns;  // such a time since the epoch
   std::function<uint64_t()> random;                   // 64 bits, different in each run
   std::function<std::string()> host;                  // its name
@@ -71,7 +71,7 @@ struct MapView {
   uint64_t divisor = 0;                         // of the values shown; 0: none
   types::Kind kind = {};                        // of the values: kCount, kSum, kInt, ...
   bool is_signed = true;                        // numbers may be negative
-  std::span<const std::string> key_names = {};  // of the parts of the keys, as the script writes them
+  std::span<const std::string> key_names = {};  // the parts of the keys, in the words of the script
   program::SamplePeriod sampled = {};           // what one of a count stands for
   double seen_share = 1;                        // of the events; less if a budget had probes off for a part of the time
 };

@@ -4,9 +4,9 @@
 // ends with their duration, always properly nested.
 //
 // Ends are matched with begins by function and stack frame if both come from probes of a function. So calls that never
-// return (longjmp, exceptions, exit) and lost records do not corrupt the rest: a begin whose call must be over is ended
-// and marked, an end without a begin is marked. Active calls of a thread have different frames, the inner one at the
-// lower address. Kernel functions have no known frame: an end matches the innermost call of its function. All other
+// return (longjmp, exceptions, exit) and lost records do not corrupt the rest. A begin whose call must be over is ended
+// and marked, and an end without a begin is marked. Active calls of a thread have different frames, the inner one at
+// the lower address. Kernel functions have no known frame: an end matches the innermost call of its function. All other
 // ends (of tracepoints, of regions between two functions) match the last begin.
 #pragma once
 
@@ -25,8 +25,8 @@
 namespace espy::output {
 
 enum class SpanKind : uint8_t { kEnter, kExit, kInstant, kCounter };
-// kNoBegin: an exit whose begin was not seen. kNoEnd: an exit that was not seen, but follows from later events.
-// kInProgress: there is no exit yet, and what follows is not shown.
+// An exit whose begin was not seen is kNoBegin. An exit that was not seen, and follows from later events, is kNoEnd.
+// Without an exit yet, and with later events hidden, it is kInProgress.
 enum class SpanAnomaly : uint8_t { kNone, kNoBegin, kNoEnd, kInProgress };
 
 struct SpanEvent {
@@ -44,7 +44,7 @@ struct SpanEvent {
   uint64_t duration_ns = 0;  // exits that have a begin
   SpanAnomaly anomaly = SpanAnomaly::kNone;
 
-  // An exit that was not seen has only what is known of its begin.
+  // An unseen exit has only the facts of its begin.
   bool is_seen() const { return anomaly != SpanAnomaly::kNoEnd && anomaly != SpanAnomaly::kInProgress; }
 };
 
@@ -69,7 +69,7 @@ std::string_view anomaly_text(SpanAnomaly anomaly);  // "no begin"; empty for no
 
 class CallTrees {
  public:
-  // `page_size_bytes` is that of the traced kernel.
+  // `page_size_bytes`: of the traced kernel.
   CallTrees(SpanFilter filter, uint32_t page_size_bytes, std::function<void(const SpanEvent&)> show)
       : filter_(std::move(filter)), page_size_bytes_(page_size_bytes), show_(std::move(show)) {}
 

@@ -26,7 +26,7 @@ struct PointerValue {
 struct StringValue {
   std::string text;
   bool is_truncated = false;  // shown with TextStyle::truncation_trailer
-  bool is_memory = false;     // of no fixed size, rather than a name such as that of a command
+  bool is_memory = false;     // of no fixed size, unlike a name such as the name of a command
 };
 struct BufferValue {
   std::string bytes;
@@ -113,7 +113,7 @@ struct Value {
 // A map has two for each key, up to millions.
 static_assert(sizeof(Value) <= 56);
 
-// ---- The order of a map's entries, by numbers: that of the value, then one that tells most keys apart.
+// ---- The order of a map's entries, by numbers: the number of the value, then one that differs for most keys.
 
 constexpr uint64_t kSignBit = uint64_t{1} << 63;
 

@@ -26,8 +26,8 @@ std::vector<spec::BoundProbe> report_wrong_form(spec::BindRequest& request, std:
 std::vector<spec::BoundProbe> report_unavailable(spec::BindRequest& request, std::string_view id, std::string message,
                                                  std::string hint = "");
 
-// Reports that the snapshot of the kernel does not tell what decides whether the attach point works: `what` is a clause
-// that begins with "whether".
+// Reports that the snapshot of the kernel lacks the fact that decides whether the attach point works. `what` is a
+// clause that begins with "whether".
 constexpr std::string_view kNotKnown = "not-known";
 void report_not_known(source::Diagnostics& diagnostics, const spec::BindRequest& request, std::string_view what);
 
@@ -38,7 +38,7 @@ std::optional<std::string> why_refused(const spec::BindRequest& request, std::st
 void report_refused(spec::BindRequest& request, std::string_view function, const std::string& why);
 
 // A period, parsed from the last parts of an attach point: {"s", "5"}, {"ms", "10"}, {"us", "100"}, {"hz", "99"},
-// {"10ms"}, or a number of nanoseconds. parse_rate() returns nullopt if the parts have another form.
+// {"10ms"}, or a number of nanoseconds. The function parse_rate() returns nullopt if the parts have another form.
 struct Rate {
   uint64_t period_ns = 0;
   uint64_t hz = 0;  // not 0: the period was given as this frequency
@@ -53,12 +53,11 @@ struct RefusedProbe {
   program::ProbeId id;
   Error error;
 };
-// Leaves out the probes of a program that the kernel refuses, if they are matches of a wildcard or
-// config.missing_probes allows it; otherwise fails with the reason. Fails also if `refused` are all matches of
-// wildcards that there are.
+// Skips the probes of a program that the kernel refuses, if they are matches of a wildcard or config.missing_probes
+// allows it; otherwise fails with the reason. Fails also if `refused` are all matches of wildcards that there are.
 Status leave_out(const spec::AttachRequest& request, const std::vector<RefusedProbe>& refused);
 
-// Attaches the probes one by one, and leaves out those that the kernel refuses.
+// Attaches the probes one by one, and skips probes that the kernel refuses.
 Status attach_each_probe(const spec::AttachRequest& request,
                          const std::function<Status(const spec::AttachRequest&, program::ProbeId)>& attach_one);
 
@@ -116,7 +115,7 @@ spec::Share share_of_uprobe(kernel::Kernel& kernel, const program::Probe& probe,
 spec::ProbeContext uprobe_context(spec::ContextRequest& request, bool is_return);
 Status attach_uprobes(const spec::AttachRequest& request, std::span<const program::ProbeId> probes, bool is_return);
 constexpr uint32_t kAttachUprobeSession = 57;  // BPF_TRACE_UPROBE_SESSION
-// Behind spec::Share::method of uretprobes at return instructions, which have programs of their own.
+// After spec::Share::method of uretprobes at return instructions, which have programs of their own.
 constexpr std::string_view kAtReturns = " at returns";
 // Whether an exception that passes the function of a probe ends the program: the kernel replaces its return address.
 bool stops_exceptions(const program::Probe& probe);
@@ -127,13 +126,13 @@ bool is_at_return(const program::Probe& probe);
 // of two providers, but is attached with the cookies of the entry probes; the kernel passes these to the returns, too.
 std::vector<program::ProbeId> probes_of(const spec::AttachRequest& request, const spec::Provider& provider);
 
-// Adds to the refused entries of a session the returns of the same functions. `entries`: those of the session, or all
-// probes of another program.
+// Adds to the refused entries of a session the returns of the same functions. `entries`: entry probes of the session,
+// or all probes of another program.
 std::vector<RefusedProbe> with_returns(const spec::AttachRequest& request, std::span<const program::ProbeId> entries,
                                        std::vector<RefusedProbe> refused);
 
-// Attaches a probe to a perf event in each current thread of a process, and in the threads that these start. Leaves out
-// threads that have ended, as the first one may long before the others.
+// Attaches a probe to a perf event in each current thread of a process, and in the threads that these start. Skips
+// threads that have ended, because the first one may long before the others.
 Status attach_to_threads(const spec::AttachRequest& request, program::ProbeId id, load::PerfEvent event, uint32_t pid);
 
 // ---- Types of the programs that uprobe, uretprobe and usdt are in.

@@ -65,7 +65,7 @@ std::optional<FunctionPattern> parse_function_pattern(std::span<const std::strin
 // `is_source_name` is set.
 std::vector<symbols::ElfSymbol> find_user_functions(const symbols::ElfFile& file, FunctionPattern& pattern);
 
-// What is probed for the functions that a pattern names.
+// The places to probe for the functions that a pattern names.
 struct ProbedFunctions {
   std::vector<symbols::ElfSymbol> functions;
   std::vector<std::string> missed = {};  // clauses: what else has calls of the function, and is not probed
@@ -74,10 +74,10 @@ struct ProbedFunctions {
 // What an action reads at the probes.
 struct ReadByAction {
   bool is_return = false;
-  bool registers = false;  // argN, `retval`, reg(): they are those of the function as it is written
+  bool registers = false;  // argN, `retval`, reg(): they belong to the function in the source
 };
-// Puts the implementations in the place of indirect functions, and adds the copies that a compiler has made for some
-// calls, unless what the action reads is elsewhere in them. `found`: what find_user_functions() returned.
+// Replaces indirect functions by their implementations, and adds the copies that a compiler has made for some calls,
+// unless what the action reads is elsewhere in them. `found`: what find_user_functions() returned.
 ProbedFunctions choose_functions(const symbols::ElfFile& file, const FunctionPattern& pattern,
                                  std::vector<symbols::ElfSymbol> found, const ReadByAction& read);
 

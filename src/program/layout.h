@@ -63,10 +63,10 @@ constexpr uint64_t lhist_bucket_count(int64_t min, int64_t max, int64_t step) {
 }
 
 // A recent() in a map. A program takes the number `taken`, which it increments; the value's slot is number % slots. It
-// exchanges the stamp for kRecentBusy, writes the value, and stores the new stamp: number + 1 in a map with keys, the
-// monotonic time in one without, whose CPUs are merged by it. A stamp of 0 is that of an empty slot. So a value is
-// complete in a copy if its stamp was copied before it, and afterwards either is the same still or, with keys, `taken`
-// does not exceed number + slots. A copy in a record has `taken` as it was afterwards.
+// exchanges the stamp for kRecentBusy, writes the value, and stores the new stamp. The stamp is number + 1 in a map
+// with keys. In a map without keys it is the monotonic time, by which CPUs are merged. A stamp of 0 means an empty
+// slot. So a value is complete in a copy if its stamp was copied before it, and is unchanged afterwards. With keys,
+// `taken` may also not exceed number + slots. A copy in a record has `taken` as it was afterwards.
 constexpr uint64_t kRecentBusy = UINT64_MAX;
 
 constexpr uint64_t kExtremeBusy = 2;           // of min and max: the first value is being stored
@@ -99,8 +99,8 @@ struct TseriesSlot {
 // Records of several CPUs are merged by `sequence`, which each record takes from one counter after its reservation.
 //
 // Kernels before 5.12 have no atomic operation but add, and their programs cannot be preempted. There, a program moves
-// the head by a plain store, after it has incremented `guard`; if guard is then above 1, it has interrupted another one
-// that is about to move the head, and its exchange has failed. The sequence is the time then.
+// the head by a plain store, after it has incremented `guard`. If guard is then above 1, it has interrupted another
+// program that is about to move the head, and its exchange has failed. The sequence is the time then.
 
 constexpr uint32_t kRingHeadOffset = 0;
 constexpr uint32_t kRingTailOffset = 64;
@@ -118,9 +118,9 @@ constexpr uint32_t ring_data_offset(uint32_t page_size_bytes) { return page_size
 // ---- The memory in which a thread keeps records of spans until the tree that they belong to is shown or dropped.
 //
 // A buffer is an element of the array `span_buffers`: a header, the data, and slack for the longest record. The data is
-// a ring of records (RecordHeader) that one thread writes. Where the rest of the ring is too short for a record, the
-// rest is left, marked by a zero word, and the record begins at the start of the ring. `sequence` of a record is the
-// position of the one before it.
+// a ring of records (RecordHeader) that one thread writes. If the rest of the ring is too short for a record, a zero
+// word marks the rest, and the record begins at the start of the ring. `sequence` of a record is the position of the
+// one before it.
 //
 // Which thread has which buffer is in `span_owners`, one value: counters, then a word for each buffer with the task
 // that owns it, 0 if it is free. The words are a hash table: a task owns one of the eight words of either of two

@@ -1,4 +1,4 @@
-// program: the compiled script, which all stages behind the compiler take.
+// program: the compiled script, which all stages after the compiler take.
 //
 // Program: the result of compilation. Plain data, printable, immutable once complete.
 //
@@ -64,8 +64,8 @@ struct BpfMap {
 
 // The storage of a script's map. A scalar is in the `globals` array: a 64-bit word that is 1 after the first
 // assignment, then the value at +8. Per-CPU scalars repeat this every `stride_bytes`. An element of kSlotHash, a plain
-// hash, has a value for each CPU every `stride_bytes`. kThread is task storage of a scalar's layout; the idle threads
-// of all CPUs, which share the number 0, have a scalar in `globals`.
+// hash, has a value for each CPU every `stride_bytes`. The kind kThread is task storage of a scalar's layout; the idle
+// threads of all CPUs, which share the number 0, have a scalar in `globals`.
 enum class Storage : uint8_t { kGlobal, kGlobalPerCpu, kHash, kPercpuHash, kSlotHash, kThread };
 
 // What one firing of a sampling probe stands for: 10'101'010 "nanoseconds" of "cpu". The texts are constants.
@@ -87,13 +87,13 @@ struct ScriptMap {
   std::vector<ProgramId> writers = {};       // programs that assign to it
   std::string note;                          // why this storage, where another was possible
   source::Span span;                         // first use, for messages
-  std::vector<std::string> key_names = {};   // of the parts of the key, as the script writes them: "comm"
+  std::vector<std::string> key_names = {};   // the parts of the key, in the words of the script: "comm"
   std::optional<SamplePeriod> sampled = {};  // of count() by sampling probes of one period
 };
 
 // ---- Events -----------------------------------------------------------------------------------------------------
 
-// One value in a record. Strings and buffers of a length known only at run time are in the tail: `offset_bytes` then
+// One value in a record. Strings and buffers of a length known only at run time are in the tail. Then `offset_bytes`
 // holds a uint32 offset from the start of the record and a uint32 length in bytes.
 struct EventField {
   types::TypeId type;
@@ -210,7 +210,8 @@ struct Probe {
   uint64_t offset = 0;             // from the function's start
   uint64_t number = 0;             // tracepoint id, period, nanoseconds, syscall number
   uint64_t reference_counter = 0;  // file offset of a USDT semaphore
-  FileState file = {};             // the file on disk of `target`, when the symbols were read; unknown if it is no file
+  FileState file = {};             // the file on disk of `target`, when the symbols were read; unknown if it is not a
+                                   // file
   uint64_t file_start = 0;         // of `target` in that file: not 0 within an archive; `address` is relative to it
   bool is_optional = false;        // one match of a wildcard: skipped if the kernel refuses to attach it
   std::string why_not = {};        // why it is not attached, though the kernel would; ""
@@ -233,7 +234,7 @@ enum class LossKind : uint8_t {
   kRecord,  // the ring was full
   kUpdate,  // a map was full
   kStack,   // the stack map was full
-  kGuess,   // a user stack continued by frame pointers, since code has no unwind table
+  kGuess,   // a user stack continued by frame pointers, because code has no unwind table
   kString,  // a string was truncated at max_strlen
   kRead,    // a read of memory failed and yielded zeros
   kLoop,    // a loop exceeded the kernel's limit of iterations
@@ -256,17 +257,17 @@ struct HitCounters {
   uint32_t stride_bytes = 0;  // from one CPU to the next, a power of two; 0: no counters
 };
 
-// The gates of programs, if a budget is kept: for each program a u64 in `globals` by which user space turns its probes
-// on and off, and for each probe and CPU the events that came meanwhile. Where a script has entries and returns of
-// calls, only returns of calls run whose entry has run in the same slice of time: `calls` has the slice and the depth
-// of a thread's calls.
+// The gates of programs, if a budget is kept. By a u64 in `globals` for each program, user space turns its probes on
+// and off. `skipped` has the events of each probe and CPU meanwhile. If a script has entries and returns of calls, a
+// return runs only if its entry has run in the same slice of time. `calls` has the slice and the depth of a thread's
+// calls.
 struct Gates {
   enum : uint64_t { kOpen = 0, kClosed = 1 };
   uint32_t offset_bytes = 0;  // 0: no gates
   uint32_t slice_offset = 0;  // u64: the number of the slice
   HitCounters skipped;
-  // A hash from u64 process and thread, u64 number of a function to u32 slice, u32 depth of its calls in progress;
-  // invalid if the script does not probe both ends of calls.
+  // A hash from u64 process and thread, u64 number of a function to u32 slice, u32 depth of calls in progress. Invalid
+  // if the script does not probe both ends of calls.
   MapId calls;
   std::vector<bool> is_gated;  // by ProgramId
   bool has_gate(ProgramId id) const { return id.index < is_gated.size() && is_gated[id.index]; }
@@ -277,8 +278,8 @@ struct Gates {
   uint32_t caller_table(ProgramId id) const { return id.index < caller_tables.size() ? caller_tables[id.index] : 0; }
 };
 
-// The times of programs by their own clock, if requested: a u64 `switch` in `globals`, which user space sets for a
-// while, and for each program the u64 runs and nanoseconds since.
+// The times of programs by their own clock, if requested. A u64 `switch` in `globals` is set by user space for a while.
+// Each program has u64 runs and nanoseconds since.
 struct OwnTimes {
   uint32_t switch_offset = 0;  // 0: no times
   uint32_t offset_bytes = 0;
@@ -320,11 +321,10 @@ struct Program {
   std::string license = "GPL";              // as passed to the kernel
   uint32_t verifier_log_bytes = 1'000'000;  // size of the buffer for the verifier's log
 
-  // Words in `globals`, as offsets in bytes.
-  // u64: 0 while the run goes on; the monotonic time of exit(), or kEndedByUserSpace. Then most programs return at
-  // once.
+  // Words in `globals`, as offsets in bytes. u64: 0 while the run continues; the monotonic time of exit(), or
+  // kEndedByUserSpace. Then most programs return at once.
   uint32_t exit_flag_offset = 0;
-  uint32_t exit_status_offset = 0;  // u64: what exit() asks for, as its record may be lost; set before the flag
+  uint32_t exit_status_offset = 0;  // u64: the request of exit(), because its record may be lost; set before the flag
   uint32_t sequence_offset = 0;     // u64
   uint32_t start_offset = 0;        // u64: CLOCK_BOOTTIME when begin ran; written by user space
   std::vector<LossCounter> loss_counters;
@@ -336,7 +336,7 @@ struct Program {
   std::vector<std::string> formats;
 
   std::vector<StackMaps> stacks;  // one for each type
-  // --follow: a hash from the u32 id of each started process to a u64 that is not 0 while it runs, and the programs
+  // --follow: a hash from the u32 id of each started process to a u64 that is not 0 while it runs. Also the programs
   // that maintain it, by their raw tracepoints. The map is invalid without --follow.
   struct Following {
     MapId processes;

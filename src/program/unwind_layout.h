@@ -10,13 +10,13 @@
 // first and last row. The rows follow: the rule (symbols/unwind.h: FrameRule) in the low half, the file offset from
 // which it holds in the high half. The rows of a page are in one chunk.
 //
-// `stacks` (a hash) holds the stacks: from a hash of the addresses to their number (u32), the epoch in which they were
-// last captured (u32) and the addresses with their CodeTag, innermost first. User space counts epochs in `globals`, to
-// find stacks that are not captured any more (runtime/unwind_tables.h).
+// `stacks` (a hash) holds the stacks. It maps a hash of the addresses to their number (u32), the epoch of the last
+// capture (u32) and the addresses with their CodeTag, innermost first. User space counts epochs in `globals`, to find
+// stacks that are not captured any more (runtime/unwind_tables.h).
 //
-// User space cannot tell the key of a file by stat(2), whose numbers are others than the kernel's on overlayfs and
-// btrfs. It maps the file, and runs the program kUnwindKeyName, which reads the key of a mapping of the task that runs
-// it: the value of the array of that name is an UnwindKeyQuery, and memory of the program.
+// User space cannot get the key of a file by stat(2), whose numbers differ from the kernel's on overlayfs and btrfs. It
+// maps the file, and runs the program kUnwindKeyName, which reads the key of a mapping in the current task. The value
+// of the array of that name is an UnwindKeyQuery, and memory of the program.
 #pragma once
 
 #include <array>
@@ -29,9 +29,9 @@ namespace espy::program {
 constexpr uint32_t kUnwindPageShift = 8;
 constexpr uint32_t kUnwindPageRows = (1 << kUnwindPageShift) + 1;  // at most: one per byte, and one that starts before
 
-// A file, as the inode of its mappings identifies it. All users may see to it that a file of theirs has the size and
-// inode number of another one, on a file system that they mount or in a subvolume of btrfs; they choose neither the
-// device, nor the generation of the inode where the device is not theirs.
+// A file, identified by the inode of its mappings. Users can give their file the size and inode number of another one,
+// on their own file system or in a subvolume of btrfs. They choose neither the device, nor the generation of the inode
+// on a device of others.
 struct UnwindFileKey {
   uint64_t size_bytes = 0;
   uint64_t inode = 0;
@@ -64,7 +64,7 @@ struct UnwindFile {
 };
 
 // What a frame of a stack in `stacks` was in: the highest byte of its address, which no address in user space uses. The
-// mappings of a process change, and the address alone does not tell whose code was there when the stack was captured.
+// mappings of a process change, and the address alone does not show whose code was there when the stack was captured.
 constexpr int kCodeTagShift = 56;
 constexpr uint64_t kCodeAddress = (uint64_t{1} << kCodeTagShift) - 1;
 enum CodeTag : uint8_t {

@@ -28,7 +28,7 @@ struct RecordWishes {
 
 struct RecordScript {
   // Each action emits one printf(), whose format begins with kRecordMark and the index of a layout. Its values are
-  // those of kEventFields, the ids and names of parents, then those of the fields of the layout that have values.
+  // kEventFields, the ids and names of parents, then the fields of the layout that have values.
   run::BuiltScript script;
   std::vector<recording::Type> types;
   std::vector<recording::Layout> layouts;

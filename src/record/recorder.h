@@ -40,7 +40,7 @@ class Recorder final : public runtime::RecordTap {
   // The writer is of the first file of the ring.
   void use_ring(recording::FileRing* ring) { ring_ = ring; }
   // Another process reads the file meanwhile: it gets events after this time at the latest. `on_written` is called
-  // behind each block. `marks_time`: also if there are none.
+  // after each block. `marks_time`: also if there are none.
   void write_at_once(uint64_t longest_wait_ns, bool marks_time, std::function<void()> on_written);
   // Call it with the program before the first record; it must outlive the recorder.
   void use(const program::Program& program);

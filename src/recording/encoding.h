@@ -31,8 +31,8 @@ struct BlockHeader {
   uint32_t stored_bytes = 0;
   uint32_t raw_bytes = 0;
   uint64_t first_ns = 0, last_ns = 0;  // the earliest and the latest event
-  // Bit n: there are events of a probe whose index is n, modulo 64. Of an end, bit 0: the next file of the ring goes
-  // on.
+  // Bit n: there are events of a probe whose index is n, modulo 64. For an end, bit 0: the next file of the ring
+  // continues.
   uint64_t probes = 0;
   uint32_t event_count = 0;
   uint32_t checksum = 0;  // CRC-32 of the stored bytes
@@ -40,13 +40,13 @@ struct BlockHeader {
 };
 
 std::array<char, kBlockHeaderBytes> encode(const BlockHeader& header);
-// nullopt if the bytes are no header of a block: too few, without the magic number, with another checksum, or with a
+// nullopt if the bytes are not header of a block: too few, without the magic number, with another checksum, or with a
 // size above kMaxBlockBytes.
 std::optional<BlockHeader> decode_header(std::string_view bytes);
 
 // Sets `compression`, the sizes and the checksum of `header`, and returns the payload as it is stored.
 std::string compress(std::string_view raw, BlockHeader& header);
-// The error says what is wrong with the payload.
+// The error describes the payload.
 Result<std::string> decompress(std::string_view stored, const BlockHeader& header);
 
 // ---- The payloads of blocks.
@@ -62,7 +62,7 @@ void append_text(std::string& out, std::string_view text);  // its length, then 
 std::string_view take_text(ByteReader& reader);
 
 std::string encode(const Description& description);
-// nullopt if the bytes are no description, or one whose indexes lead nowhere.
+// nullopt if the bytes are not description, or one whose indexes lead nowhere.
 std::optional<Description> decode_description(std::string_view bytes);
 
 void append_frame(std::string& out, const Frame& frame);

@@ -1,5 +1,5 @@
-// Reader: the events of a recording, in the order in which they were written. The file may be cut off, damaged or
-// hostile: sizes are limited, and what cannot be read is left out and described.
+// Reader: the events of a recording, in the order in which they were written. The file may be truncated, damaged or
+// hostile: sizes are limited, and unreadable parts are skipped and described.
 #pragma once
 
 #include <algorithm>
@@ -30,19 +30,18 @@ struct Event {
 
 class Reader {
  public:
-  // Fails if the file is no recording, or its description cannot be read.
+  // Fails if the file is not a recording, or its description cannot be read.
   static Result<Reader> open(const std::string& path);
-  // The same for files of one ring (recording/writer.h), in any order; their events follow each other. A path that
-  // leads to nothing is the name of a ring: those of its files that its last run has written, as far as they can be
-  // read.
+  // The same for files of one ring (recording/writer.h), in any order; their events follow each other. A path without a
+  // file is the name of a ring: the readable files of its last run.
   static Result<Reader> open(const std::vector<std::string>& paths);
 
   const Description& description() const { return description_; }
 
-  // Leaves out events before and after, and the blocks without others. CLOCK_BOOTTIME.
+  // Skips events before and after, and the blocks without others. CLOCK_BOOTTIME.
   void select_time(uint64_t from_ns, uint64_t to_ns);
 
-  // next() also tells times up to which the recording has all events, where it says so.
+  // next() also gives times up to which the recording has all events, if it has such marks.
   void tell_times() { tells_times_ = true; }
 
   // The file is being written, or the ring of this name. `wait` waits until there is more, and returns false if the
@@ -56,16 +55,16 @@ class Reader {
   // When the selected time begins.
   uint64_t begin_ns() const { return std::max(from_ns_, description_.started_ns); }
 
-  // Returns false if there are no more events. What cannot be read is left out.
+  // Returns false if there are no more events. Unreadable parts are skipped.
   bool next(Event& event);
 
   uint64_t lost_count() const { return lost_count_; }  // events lost while they were recorded, so far
   // Once `next` has returned false:
   uint64_t last_ns() const { return std::min(last_ns_, to_ns_); }  // the end, or the time of the latest event
   bool is_complete() const { return has_end_; }                    // the recording was finished
-  // The names of the addresses in the stacks so far; those that fit in memory.
+  // The names of the addresses in the stacks so far, as far as they fit in memory.
   const FrameNames& names() const { return names_; }
-  // What the recorder has said of the events: sentences on what is missing in them.
+  // Sentences of the recorder about missing events.
   const std::vector<std::string>& incomplete() const { return incomplete_; }
   // What could not be read so far, a sentence each.
   const std::vector<std::string>& damages() const { return damages_; }
@@ -111,7 +110,7 @@ class Reader {
   std::string payload_;
   uint64_t block_offset_ = 0;
   uint32_t block_number_ = 0;  // of the last one
-  uint32_t events_left_ = 0;   // of the block, as its header says
+  uint32_t events_left_ = 0;   // from the header of the block
   ByteReader cursor_;          // in the payload
   uint64_t time_ns_ = 0;
   std::vector<Task> tasks_;
@@ -127,7 +126,7 @@ class Reader {
   std::vector<std::string> incomplete_;
   uint64_t last_ns_ = 0;
   bool has_end_ = false;    // the file
-  bool continues_ = false;  // in another file of the ring, as its end says
+  bool continues_ = false;  // in another file of the ring, from its end
   std::vector<std::string> damages_;
 };
 

@@ -86,12 +86,12 @@ struct Field {
   bool operator==(const Field&) const = default;
 };
 
-// What is recorded of an event; probes may share it.
+// The recorded fields of an event; probes may share it.
 struct Layout {
   std::vector<Field> fields;
   bool points_to_user_space = false;  // argN and retval do
   bool has_kernel_names = false;      // addresses of the kernel in its numbers have their names (FrameNames)
-  bool has_user_names = false;        // those of the process in its pointers do
+  bool has_user_names = false;        // addresses of the process in its pointers have
   bool operator==(const Layout&) const = default;
 };
 
@@ -99,7 +99,7 @@ struct Layout {
 struct Probe {
   std::string provider;            // "tracepoint"
   std::string name;                // "tracepoint:syscalls:sys_enter_openat"
-  std::vector<std::string> parts;  // of the name, behind the provider
+  std::vector<std::string> parts;  // of the name, after the provider
   std::string given;               // the attach point of the command line that it comes from
   std::string target, function;    // of program::Probe
   uint32_t layout = 0;             // in Description::layouts
@@ -158,7 +158,7 @@ struct Frame {
   bool operator==(const Frame&) const = default;
 };
 
-// An address of a process (0: of the kernel), in stacks and in values. In a caller it is behind the call.
+// An address of a process (0: of the kernel), in stacks and in values. In a caller it is after the call.
 struct Place {
   uint32_t pid = 0;
   bool is_caller = false;

@@ -27,7 +27,7 @@ class Writer {
   static Result<Writer> create(const std::string& path, const Description& description);
   // Takes an empty file; `path` is for messages.
   static Result<Writer> begin(OwnedFd file, const std::string& path, const Description& description);
-  // Ends the file, at the time of its latest event, and goes on in another one.
+  // Ends the file, at the time of its latest event, and continues in another one.
   Status continue_in(OwnedFd file, const std::string& path, const Description& description);
 
   // A stack of the next event, innermost first. `names` gives the frames of one of its places. Returns what add_stack()
@@ -48,13 +48,12 @@ class Writer {
   // Events were lost since the last one.
   void note_lost(uint64_t count);
 
-  // Writes that all events until now have been written, as a block without events. Requires that none is buffered.
+  // Writes that all events so far have been written, as a block without events. Requires that none is buffered.
   Status mark_time(uint64_t now_ns);
-  // Writes what is buffered as a block.
+  // Writes the buffer as a block.
   Status flush();
   // Writes the last block, without which a recording counts as cut off: also where a block could not be written.
-  // `now_ns`: CLOCK_BOOTTIME.
-  // `incomplete`: sentences on what is missing in the events, as reads that failed.
+  // `now_ns`: CLOCK_BOOTTIME. `incomplete`: sentences about missing data in the events, such as failed reads.
   Status finish(uint64_t now_ns, std::span<const std::string> incomplete = {});
 
   // Blocks are written once they have so many bytes, before compression.
@@ -68,7 +67,7 @@ class Writer {
   uint64_t total_bytes() const { return ended_bytes_ + file_bytes_; }
   bool has_buffered() const { return !buffer_.empty(); }
 
-  // Of the file that is being written, with what is buffered.
+  // The size of the current file, including the buffer.
   struct Extent {
     uint64_t event_count = 0;
     uint64_t first_ns = 0, last_ns = 0;  // the earliest and the latest event
@@ -100,7 +99,7 @@ class Writer {
   };
   std::unordered_map<uint32_t, Known> tasks_;
   uint32_t task_count_ = 0;
-  std::unordered_map<Place, uint64_t, HashPlace> places_;  // numbers, as those of tasks
+  std::unordered_map<Place, uint64_t, HashPlace> places_;  // numbers, like the numbers of tasks
   std::map<std::vector<uint64_t>, uint64_t> stacks_;       // by the numbers of their places
   uint64_t block_count_ = 0;
   uint64_t event_count_ = 0;
@@ -125,13 +124,13 @@ struct RingLimits {
 
 class FileRing {
  public:
-  // `name` is a path that leads to nothing. Numbers continue behind those of the files that are there.
+  // `name` is a path that leads to nothing. Numbers continue after the existing files.
   static Result<FileRing> make(const std::string& name, const RingLimits& limits, const Description& description);
 
   // Returns the writer of the first file.
   Result<Writer> begin();
-  // Turns to the next file, if it is time to, and deletes what is too old. Call it when a block was written, and now
-  // and then. `now_ns`: CLOCK_BOOTTIME.
+  // Turns to the next file, if it is time to, and deletes old files. Call it when a block was written, and now and
+  // then. `now_ns`: CLOCK_BOOTTIME.
   Status turn(Writer& writer, uint64_t now_ns);
 
   // The oldest and the newest file that were kept.
@@ -139,7 +138,7 @@ class FileRing {
   const std::string& last_path() const { return files_.back().path; }
 
  private:
-  // A file of this run; the device and the inode tell it from another one of its name.
+  // A file of this run; the device and the inode distinguish it from another one of its name.
   struct File {
     std::string path;
     dev_t device = 0;
@@ -152,7 +151,7 @@ class FileRing {
   Result<OwnedFd> create_next();
   Status delete_oldest();
 
-  Description description_;  // that of the file that is being written
+  Description description_;  // of the current file
   RingLimits limits_;
   std::string name_;  // the path without a number
   OwnedFd directory_;

@@ -21,8 +21,8 @@ namespace espy::replay {
 
 // ---- The context of a program over a recording: a record with the fields of an event.
 //
-// A number has 8 bytes; chars and bytes have those of their type; a text is found by a u32, its offset in the low half
-// and its length in the high half (spec::Recipe::kDataLoc), and lies behind the fields.
+// A number has 8 bytes; chars and bytes have the bytes of their type. A text is after the fields. A u32 has its offset
+// in the low half and its length in the high half (spec::Recipe::kDataLoc).
 
 struct ContextShape {
   std::vector<std::optional<uint32_t>> places;  // offsets of the fields; nullopt: the field is in no context
@@ -30,7 +30,7 @@ struct ContextShape {
   uint32_t size_bytes = 0;                      // without texts
 };
 
-// The layout may be of any content: fields that are larger than any context are left out.
+// The layout may be of any content: fields that are larger than any context are skipped.
 ContextShape context_shape(const recording::Layout& layout, kernel::Kernel& kernel, types::Types& types);
 
 class Context {
@@ -55,7 +55,7 @@ class Context {
 // world of its event: time, CPU, task, arguments, the memory that was recorded with them, stacks. Timers run on the
 // clock of the recording, between the events.
 
-// An instruction of the script that needs what was not recorded.
+// An instruction of the script that needs data that was not recorded.
 struct Missing {
   source::Span span;
   std::string sentence;  // "the user stack was not recorded"
@@ -70,13 +70,13 @@ class Player {
   Player(recording::Reader& reader, simulator::Simulator& machine, const program::Program& program,
          kernel::Kernel& kernel, types::Types& types, TimerOf timer_of);
 
-  // Plays the next event or expiry of a timer. False if there are no more. The error is one of the simulator, or that
-  // of `missing`.
+  // Plays the next event or expiry of a timer. False if there are no more. The error is from the simulator, or from
+  // `missing`.
   Result<bool> next();
   // Whether the script can be run over a recording, as far as that is known before its first event. `is_live`: while it
   // is made, so that actions on other processes would be expected to happen.
   Status check(bool is_live);
-  // Makes the world that of espy, as it is for `end`, at the time of what was played: of the recording if that is over.
+  // Makes the current task espy, as for `end`, at the time of the last played event, or at the end of the recording.
   void leave();
   // Set once `next` has failed because of it.
   const std::optional<Missing>& missing() const { return missing_; }

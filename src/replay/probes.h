@@ -1,8 +1,8 @@
 // The probe types of a recording: the words of the language's probe types, and the probes that were recorded.
 //
-// Whatever the probe is, its events have fields of one layout (recording::Layout). bind() finds it by its name,
-// context() describes the layout as that of a record, which replay/player.h fills; attach() names the probe in the
-// simulator, whose attachments the player plays. Timers that were not recorded stay what they are.
+// The events of every probe have fields of one layout (recording::Layout). The function bind() finds it by its name,
+// and context() describes the layout as a record, which replay/player.h fills. The function attach() names the probe in
+// the simulator, and the player plays its attachments. Timers that were not recorded stay what they are.
 #pragma once
 
 #include <memory>

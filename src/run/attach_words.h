@@ -24,7 +24,7 @@ std::vector<std::string> split_unquoted(std::string_view text, char separator);
 std::vector<std::string> split_attach_point(std::string_view text);
 
 // Returns the probes that the attach point stands for; none if it is wrong or stands for nothing, with the reasons in
-// `diagnostics`. `uses`: what debug information shall tell; the rest of the context is there in any case.
+// `diagnostics`. `uses`: the facts to take from debug information; the rest of the context is there in any case.
 std::vector<spec::BoundProbe> bind_probes(Environment& environment, const spec::Config& config,
                                           const spec::Provider& provider, const std::vector<std::string>& parts,
                                           spec::Uses uses, source::Diagnostics& diagnostics);

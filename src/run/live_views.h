@@ -1,4 +1,4 @@
-// What shows a run while it goes on: --watch in the terminal, --listen in a browser.
+// Views of a live run: --watch in the terminal, --listen in a browser.
 #pragma once
 
 #include <memory>
@@ -12,14 +12,14 @@
 
 namespace espy::run {
 
-// ---- --watch: what shows the maps of a run while it goes on.
+// ---- --watch: the maps of a live run.
 
 // Null without --watch. `sink` takes the output of the run; it and `program` must outlive the watch.
 Result<std::unique_ptr<watch::Watch>> open_watch(const RunOptions& options, const check::Checked& checked,
                                                  const program::Program& program, const Environment& environment,
                                                  output::Sink& sink);
 
-// ---- --listen: the server that shows a run while it goes on.
+// ---- --listen: the server for a live run.
 
 // Starts to listen, and says on stderr where. Null without --listen. `sink` takes the output of the run; the arguments,
 // but `options` and `checked`, must outlive the server.

@@ -9,7 +9,7 @@
 
 namespace espy::run {
 
-// A host whose machine is a recording, that of options.replay.files. Its `open` fails if the file cannot be read.
+// A host whose machine is the recording of options.replay.files. Its `open` fails if the file cannot be read.
 Host replay_host();
 
 // The same for a file that is being written, and for the options of a run with --record.

@@ -24,7 +24,7 @@ struct RunOptions {
     std::shared_ptr<const tool::Tool> tool;  // whose script is run
     std::optional<std::string> text;         // -e
     std::optional<std::string> file;         // FILE, or "-"
-    std::vector<std::string> words;          // behind `--`, as typed; Config::arguments has them as well
+    std::vector<std::string> words;          // after `--`, as typed; Config::arguments has them as well
   };
   // -i: events come from a recording.
   struct Replay {
@@ -69,7 +69,7 @@ struct RunOptions {
     std::vector<std::string> disabled_features;
     std::string traceable_functions;  // a file; empty: the kernel's list
   };
-  // Of the pipeline.
+  // Options of the pipeline.
   struct Stages {
     std::vector<std::string> dumped;                                                      // --dump
     bool are_timed = false;                                                               // --time

@@ -1,7 +1,7 @@
 // run: the pipeline, from a script to its output.
 //
 // Takes RunOptions and an Environment: the machine, the kernel, the registry. It reads, parses, checks, compiles and
-// loads the script, runs the session, and prints errors. The environment is this machine's, or that of a recording
+// loads the script, runs the session, and prints errors. The environment is this machine, or a recording
 // (replay_host.h).
 #pragma once
 
@@ -23,7 +23,7 @@ namespace espy::run {
 // A script that a command has built (syntax/build.h). It has no text, so that no name in it is ever parsed.
 struct BuiltScript {
   syntax::Ast ast;
-  // Of each action, as check::CheckRequest::bound.
+  // The probes of each action, like check::CheckRequest::bound.
   std::vector<std::vector<spec::BoundProbe>> probes = {};
 };
 
@@ -39,7 +39,7 @@ bool ends_before_load(const RunOptions& options);
 
 // ---- Lists of options, of --help and of scripts.
 
-// Text in lines of 80 columns, for a place behind `column` columns; the lines after the first are indented by these. A
+// Text in lines of 80 columns, for a place after `column` columns; the lines after the first are indented by these. A
 // longer word stays whole.
 std::string wrapped(std::string_view text, size_t column);
 // A name and its text, in lines of 80 columns. `column`: where texts begin.

@@ -16,9 +16,9 @@ namespace espy::runtime {
 // ---- Callers: estimates the events of programs while these are detached, process by process.
 //
 // A thread that calls a probed function back to back makes fewer calls while each takes a trap, and none while it waits
-// for a CPU. So the rate of a process is its events by the CPU time that it had while the programs were on, less that
-// of the traps; and what it does while they are off is this rate times the CPU time that it has then. The programs
-// count their events by process (program::Gates::caller_tables), and the kernel tells the CPU time at any moment.
+// for a CPU. So the rate of a process is its events divided by its CPU time while the programs were on, without the
+// time of the traps. Its events while they are off are this rate times its CPU time then. The programs count their
+// events by process (program::Gates::caller_tables), and the kernel has the CPU time at any moment.
 //
 // Times are seen from here in phases: the programs are on until `turned_off`, and off until `turned_on`.
 
@@ -36,13 +36,13 @@ class Callers {
   // After `off_ns`, of which events took `traps_ns` that came before the programs were detached, or after they were
   // attached again. Returns the events of known processes since `turned_off`.
   double turned_on(double off_ns, double traps_ns);
-  // Those that `turned_on` has left out, as there was nothing to measure their rate with.
+  // Processes that `turned_on` has skipped, because nothing could measure their rate.
   double rest() const;
-  // Of the events of the last time on, the share of processes that have ended before their rate was known, or that
-  // found no place in the table.
+  // The share of the last events from processes that ended before their rate was known, or that found no place in the
+  // table.
   double unknown_share() const { return all_events_ > 0 ? unknown_events_ / all_events_ : 1; }
-  // The share of a CPU that those that call most have got lately, of what they could have used. 1 if they do not wait
-  // for CPUs, or have more than one CPU together.
+  // The recent share of a CPU of the busiest callers, relative to the share that they could have used. 1 if they do not
+  // wait for CPUs, or have more than one CPU together.
   double cpu_share(uint64_t now_ns);
 
  private:
@@ -52,7 +52,7 @@ class Callers {
     double last_events = 0;    // of the last time on
     double pending_ns = 0;     // CPU time off, for which no rate is known yet
     double off_share = 0;      // of a CPU, that it had while the programs were off
-    // Of the times on, the last ones most:
+    // The last times on count most:
     double own_ns = 0;
     double events = 0;
     // Events by time on, where the CPU time before is not known.
@@ -78,16 +78,16 @@ class Callers {
 
 // ---- BudgetKeeper: keeps what the probes take of the CPUs below a limit.
 //
-// The cost of a program is the number of its events, which its counters tell at any time, times what an event costs,
-// which windows of the meter tell. If the sum is above the budget, the dearest programs run in slices: they are on for
-// a part of each 100 ms. The parts are chosen so that each of the dearest takes the same share and the sum is the
-// budget.
+// The cost of a program is the number of its events, from its counters, times the cost of an event, from windows of the
+// meter. If the sum is above the budget, the most expensive programs run in slices: they are on for a part of each 100
+// ms. The parts are chosen so that each of these takes the same share and the sum is the budget.
 //
-// Off means that the gate of a program is closed: it counts the event and returns. Where reaching the program is what
-// costs, as the trap of a user probe, it is detached as well. What came then is estimated (runtime/budget_keeper.h).
+// Off means that the gate of a program is closed: it counts the event and returns. If reaching the program is the
+// expensive part, such as the trap of a user probe, it is detached too. Its events are then estimated
+// (runtime/budget_keeper.h).
 //
-// The budget is a share of a CPU. Where those who call wait for CPUs that others use, it is the share of what they get:
-// 5 % of a whole CPU would be half of the time of a program that has a tenth of it.
+// The budget is a share of a CPU. If the callers wait for CPUs that others use, it is a share of their CPU time.
+// Otherwise 5% of a whole CPU would be half of the time of a program with a tenth of it.
 //
 // Entries and returns of calls are turned off and on together.
 
@@ -106,9 +106,9 @@ class BudgetKeeper {
 
   // Once the probes are attached and the meter has started.
   void start(uint64_t now_ns);
-  // Turns on or off what is due. Returns after how many milliseconds to call it again.
+  // Turns programs on or off when due. Returns after how many milliseconds to call it again.
   int tick(uint64_t now_ns);
-  // Counts what is off until now. Nothing is turned on again.
+  // Counts programs that are off so far. Nothing is turned on again.
   void stop(uint64_t now_ns);
 
   SkippedEvents skipped(program::ProgramId id) const;
@@ -120,23 +120,23 @@ class BudgetKeeper {
  private:
   // Programs that are turned off together.
   struct Group {
-    std::vector<program::ProgramId> programs;  // those of entries first
+    std::vector<program::ProgramId> programs;  // entries first
     Callers callers;
     bool detaches = false;
     bool is_sliced = false;
     bool is_on = true;
     double on_cpus = 0;       // what it takes while it is on
     double off_cpus = 0;      // ... and off
-    double cpu_share = 1;     // that those who call get
+    double cpu_share = 1;     // that the callers get
     double allowed_cpus = 0;  // on average, by the budget
     double detach_ns = 0;     // that turning it off has taken lately
     double credit_ns = 0;     // CPU time that it was allowed and did not take
     uint64_t switched_ns = 0;
     uint64_t off_at_ns = 0;
     bool is_measured = false;     // the last time on
-    uint64_t skipped_seen = 0;    // of the events while its gates were closed, those that are measured
+    uint64_t skipped_seen = 0;    // measured events while its gates were closed
     uint64_t skipped_at_off = 0;  // ... when it was turned off
-    // Of the last time on, which ends at each look and when it is turned off:
+    // Values of the last time on, which ends at each look and when it is turned off:
     uint64_t on_ns = 0;
     std::vector<uint64_t> hits_at_on;  // by place of the program, and CPU
     std::vector<uint64_t> events;

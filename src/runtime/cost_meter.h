@@ -1,10 +1,9 @@
 // CostMeter: measures what the programs of a run cost.
 //
 // The kernel can count the runs of programs and their time, which makes each run of each program of the machine slower.
-// So it is asked to for a window of some milliseconds now and then. How many events there were is known exactly, by the
-// hit counters; windows tell how long a run takes, and how many runs an event takes, as the program of a system call
-// also runs at all others. Where the kernel does not measure, programs read the clock themselves in the same windows
-// (lower/lower.cc).
+// So espy requests it for a window of some milliseconds now and then. The hit counters have the exact number of events.
+// Windows show the time of a run, and the runs for an event, because the program of a system call also runs at all
+// others. Where the kernel does not measure, programs read the clock themselves in the same windows (lower/lower.cc).
 #pragma once
 
 #include <cstdint>
@@ -33,7 +32,7 @@ class CostMeter {
   void let_caller_open() { is_driven_ = true; }
   void open_window(uint64_t now_ns);
   void close_window(uint64_t now_ns);
-  // Ends the window, and what is measured.
+  // Ends the window and the measurement.
   void stop(uint64_t now_ns);
 
   // Sums since the start.
@@ -50,11 +49,11 @@ class CostMeter {
 
   // What there was since `from`, which becomes the present.
   output::CostReport report_since(Counts& from, uint64_t now_ns);
-  // Of the whole run, once it is stopped.
+  // The cost of the whole run, once it is stopped.
   output::CostReport report() const;
 
-  // What the last windows tell of a program, without the hook: what runs take for an event, and, as some programs also
-  // run where there is no event of theirs, the share of a CPU.
+  // Results of the last windows for a program, without the hook: the time of runs for an event, and the share of a CPU.
+  // Some programs also run without an event of theirs.
   struct Recent {
     double events = 0, runs = 0;  // in these windows
     double ns = 0;                // of all runs
@@ -78,7 +77,7 @@ class CostMeter {
   const program::Program& program_;
   const load::HookCosts& hooks_;
   bool is_by_kernel_ = false;
-  uint64_t timing_ns_ = 0;  // what is measured of a program that does nothing
+  uint64_t timing_ns_ = 0;  // the measured time of a program that does nothing
   bool is_open_ = false;
   bool is_driven_ = false;      // by the caller
   std::vector<Recent> recent_;  // by ProgramId
@@ -93,7 +92,7 @@ class CostMeter {
 
 // ---- What probes will cost, by how often they fire, before their actions run.
 
-// Above this share of a CPU, the user is asked or warned.
+// Above this share of a CPU, espy asks or warns the user.
 constexpr double kDearCpus = 0.1;
 
 // Closes the gates of all programs. Requires that the program has gates, and call it before the probes are attached.

@@ -1,5 +1,5 @@
-// CostWatch: the part of a session that measures what its probes cost, shows it, and keeps it within a budget, if it is
-// asked to.
+// CostWatch: the part of a session that measures what its probes cost, shows it, and keeps it within a budget, on
+// request.
 #pragma once
 
 #include <cstdint>
@@ -26,7 +26,7 @@ class CostWatch {
 
   // Once the probes are attached.
   void start();
-  // Does what is due; call it after each wait.
+  // Does the due work; call it after each wait.
   void tick();
   // The shorter of a time to wait, in milliseconds (-1: without limit), and that until something is due.
   int shorter(int timeout_ms) const;
@@ -52,21 +52,21 @@ class CostWatch {
   void begin_warning_look(uint64_t now_ns);
   void end_look(uint64_t now_ns);
   void tend_looks(uint64_t now_ns);
-  // What was seen since the warning look began. Returns whether it was dear.
+  // Events since the warning look began. Returns whether it was dear.
   bool warns_if_dear(uint64_t now_ns);
   load::HookCosts assumed_ = load::HookCosts::assumed();
   std::optional<CostMeter> meter_;
   std::optional<BudgetKeeper> keeper_;
   int due_ms_ = -1;
   uint64_t next_report_ns_ = 0;
-  bool only_looks_ = false;       // the meter measures when it is asked to, for a moment
+  bool only_looks_ = false;       // the meter measures on request, for a moment
   bool is_served_ = false;        // a server shows the cost: see RunServer::shows_cost
   uint64_t look_ends_ns_ = 0;     // not 0: it measures until then
-  bool is_warning_look_ = false;  // it is to warn of what is dear
+  bool is_warning_look_ = false;  // it must warn of expensive probes
   size_t warning_looks_ = 0;      // begun so far
   uint64_t next_look_ns_ = 0;     // not 0: then the next of them begins
   bool is_stopped_ = false;
-  // At the last report of --cost=INTERVAL, the last look of a server, and the begin of a warning look.
+  // Values at the last report of --cost=INTERVAL, the last look of a server, and the start of a warning look.
   CostMeter::Counts reported_, served_, looked_;
   RunCost cost_;
 };

@@ -29,7 +29,7 @@ class RecordTap {
   virtual void lost(uint64_t count) = 0;
   // Called whenever the rings were read. An error ends the run.
   virtual Status batch_end() = 0;
-  // Called once there are no more. `incomplete`: sentences on what is missing in them, without the lost ones.
+  // Called once there are no more. `incomplete`: sentences about missing data in them, without lost events.
   virtual Status finish(std::span<const std::string> incomplete) = 0;
 };
 
@@ -51,8 +51,8 @@ class EventDispatcher {
   void drain_present();
   // Handles all records until the ring is empty.
   void drain_all();
-  // The same for a run that ends: once the end is requested, the rest is dropped and counted after half a second, or
-  // after a command of system() that was not waited for.
+  // The same for a run that ends. Once the end is requested, the rest is dropped and counted after half a second, or
+  // after a system() command that was not waited for.
   void drain_rest();
   // Counts what programs have not finished; after the last call of those above.
   void note_unfinished();
@@ -66,8 +66,7 @@ class EventDispatcher {
   const std::map<program::ProgramId, uint64_t>& dropped_by_program() const { return dropped_by_program_; }
   // The runs of each program that `note_unfinished` has found waiting for memory of their process.
   const std::map<program::ProgramId, uint64_t>& unfinished_by_program() const { return unfinished_by_program_; }
-  // The CPUs on which it has found a record that was begun and not finished, without those of these runs; records
-  // behind it are lost, too.
+  // The CPUs with an unfinished record, except records of these runs; later records of the CPU are lost, too.
   uint64_t unfinished_records() const { return unfinished_records_; }
   // The strings of records that max_strlen truncated, by the program that has sent the record.
   const std::map<program::ProgramId, uint64_t>& truncated_by_program() const { return truncated_by_program_; }

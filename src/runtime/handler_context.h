@@ -85,7 +85,7 @@ class HandlerContext {
   void print_element(program::ScriptMapId map, std::span<const std::byte> key);
   void clear_map(program::ScriptMapId map);  // removes all keys; unsets a scalar
   void zero_map(program::ScriptMapId map);   // keeps the keys, zeroes the values
-  // Sets what tells the share of the events that a map has seen.
+  // Sets the function that returns the share of events that a map has seen.
   void tell_seen_share(std::function<double(program::ScriptMapId)> share) { seen_share_ = std::move(share); }
   // Runs `command` by sh -c and gives its output to the sink as "syscall" text. Calls what `before_commands` has set
   // first. `check` allows system() only with --unsafe.
@@ -95,7 +95,7 @@ class HandlerContext {
   void let_commands_finish() { ends_late_commands_ = false; }
   // True if a command was run since the last call.
   bool take_has_run_command() { return std::exchange(has_run_command_, false); }
-  // True once a command was not waited for, as it ran on after the end of the run was requested.
+  // True once a command was not waited for, because it ran on after the end of the run was requested.
   bool has_left_command() const { return has_left_command_; }
 
   // cat() has shown only the first bytes of a file.
@@ -141,7 +141,7 @@ class EventRecord {
   std::span<const std::byte> bytes() const { return bytes_; }  // from its program::RecordHeader on
   size_t field_count() const { return schema_.fields.size(); }
   output::Value field(size_t index) const { return context_.decoder().value(schema_.fields[index], bytes_); }
-  // Of an integer field of up to 8 bytes.
+  // The value of an integer field of up to 8 bytes.
   int64_t integer(size_t index) const { return context_.decoder().integer(schema_.fields[index], bytes_); }
   // The bytes from a field that is not in the tail to the end of the record.
   std::span<const std::byte> bytes_from(size_t index) const {

@@ -1,4 +1,4 @@
-// A run as it is shown while it goes on (--listen, --watch).
+// A live run for its viewers (--listen, --watch).
 #pragma once
 
 #include "base/result.h"
@@ -20,7 +20,7 @@ class LiveRun {
   virtual ~LiveRun() = default;
   virtual Result<output::MapView> read_map(program::ScriptMapId map) = 0;  // see MapReader::read
   virtual output::LossReport losses() = 0;                                 // so far
-  // Also has the kernel time the programs for some milliseconds, which the next call tells of.
+  // Also has the kernel time the programs for some milliseconds, which the next call returns.
   virtual const RunCost& cost() = 0;
 };
 
@@ -31,8 +31,8 @@ class RunServer {
   virtual int fd() const = 0;
   virtual void serve(LiveRun& run) = 0;
   virtual bool shows_cost() const { return false; }  // what LiveRun says of it has to be measured then
-  virtual void stop() {}                             // the run ends: what is written from here on is its last output
-  // The run is over, and the maps have their last values: sends them to those who view it, without waiting.
+  virtual void stop() {}                             // the run ends: later output is its last output
+  // The run is over, and the maps have their last values: sends them to the viewers, without waiting.
   virtual void end(LiveRun& run) = 0;
 };
 

@@ -22,17 +22,18 @@ namespace espy::runtime {
 // Losses that user space counts.
 struct UserLosses {
   uint64_t lost_records = 0;
-  std::map<program::ProgramId, uint64_t> dropped_by_program;     // records that were not handled, as the run had to end
+  std::map<program::ProgramId, uint64_t> dropped_by_program;     // records that were not handled, because the run had
+                                                                 // to end
   uint64_t unfinished_records = 0;                               // that a program had begun
   std::map<program::ProgramId, uint64_t> unfinished_by_program;  // runs that waited for memory of their process
   std::vector<uint64_t> unhandled_by_program;                    // those for which memory ran out, by ProgramId
   output::TruncatedStrings truncated_strings;
-  std::map<program::ProgramId, uint64_t> truncated_by_program;   // those of records
+  std::map<program::ProgramId, uint64_t> truncated_by_program;   // strings of records
   std::function<SkippedEvents(program::ProgramId)> over_budget;  // events while a program was off
   std::vector<std::string> file_changes;                         // of files that are probed: sentences
   output::RecordingGaps gaps;
   uint64_t uncertain_addresses = 0;  // as in output::LossReport
-  std::vector<std::string> others;   // as in output::LossReport, without those that make_loss_report() finds
+  std::vector<std::string> others;   // as in output::LossReport, without the sentences that make_loss_report() finds
 };
 
 // While probes are attached, the counts are of slightly different moments.
@@ -52,8 +53,8 @@ uint64_t hits_of(load::Machine& machine, const program::Program& program, progra
 uint64_t count_on_cpu(std::span<const std::byte> globals, const program::Program& program,
                       const program::HitCounters& counters, program::ProgramId id, uint32_t cpu);
 
-// ---- Losses that are told when they begin: a map that is full shows wrong numbers from then on, and the run may last
-// for hours. All other losses, and the sums of these, come at the end (loss_report.h).
+// ---- Losses that are reported when they begin. A full map shows wrong numbers from then on, and the run may last for
+// hours. All other losses, and the sums of these, come at the end (loss_report.h).
 
 class FirstLosses {
  public:

@@ -1,4 +1,4 @@
-// ProbeRunner: attaches the probes of a program, and runs those that no event of the kernel fires.
+// ProbeRunner: attaches the probes of a program, and runs the probes that no kernel event fires.
 #pragma once
 
 #include <cstdint>
@@ -32,12 +32,12 @@ class ProbeRunner {
   Status run_signal_probes() const;
   // Attaches the programs that follow processes.
   Status attach_followers() const;
-  // Attaches the others. On every hook they then run in the order of their ids, which is that of the script.
+  // Attaches the others. On every hook they then run in the order of their ids, which is the order in the script.
   Status attach() const;
 
  private:
   // The order of attaching, where the order on a hook leaves a choice. Entries come before returns, so that few returns
-  // are seen without their entry, unless config.returns_first. Timers and iterators come last, as they may fire at
+  // are seen without their entry, unless config.returns_first. Timers and iterators come last, because they may fire at
   // once.
   enum class Turn : uint8_t { kReturnsFirst, kEntries, kReversed, kOthers };
   Turn turn_of(program::ProgramId id, std::span<const program::ProbeId> probes) const;

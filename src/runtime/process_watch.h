@@ -18,8 +18,8 @@
 
 namespace espy::runtime {
 
-// ---- ProcessWatch: tells the symbolizer what processes execute and map, so that it can name the code of those that
-// have ended before it looks. Runs only for programs that take user stacks or symbols.
+// ---- ProcessWatch: reports to the symbolizer what processes execute and map, so that it can name code of processes
+// that have ended. Runs only for programs that take user stacks or symbols.
 
 // The builtin whose records say that an address of a process is to be symbolized.
 constexpr std::string_view kRememberProcess = "__remember_process";
@@ -56,8 +56,8 @@ class FileKeys {
   // Maps the file, without touching the memory, and has a program read the key of the mapping: some 5 us. nullopt if
   // the file cannot be mapped.
   std::optional<program::UnwindFileKey> key_of(const UntrustedFile& file);
-  // The same for a file as it is opened now. An open file of overlayfs may be mapped as what it was when it was opened,
-  // and read as what it has become since, when its owner wrote to it (copy-up).
+  // The same for a file as it is opened now. An open file of overlayfs may be mapped with its old content, and read
+  // with its new content, if its owner wrote to it (copy-up).
   std::optional<program::UnwindFileKey> key_now(const UntrustedFile& file);
 
  private:
@@ -66,13 +66,12 @@ class FileKeys {
   program::ProgramId program_;
 };
 
-// ---- The processes that a process of -p --follow has started before espy came: they are followed as those that it
-// starts from then on.
+// ---- The existing children of a process of -p --follow: they are followed like new ones.
 
 // Adds the children of a process, their children, and so on, to the map of processes that are followed. The programs
-// that maintain the map must be attached. What these processes start meanwhile is not missed: a process that is not in
-// the map yet is told by its event. Returns the processes that were there. Fails if the events cannot be had, or the
-// map is full. The ids must be of the initial pid namespace.
+// that maintain the map must be attached. Processes that these start meanwhile are not missed, because an event reports
+// a process that is not in the map yet. Returns the processes that were there. Fails if the events cannot be had, or
+// the map is full. The ids must be of the initial pid namespace.
 Result<std::vector<uint32_t>> follow_existing_children(load::Machine& machine, const program::Program& program,
                                                        uint32_t pid);
 
@@ -84,8 +83,8 @@ class ProbedFiles {
   // `program` must outlive this.
   explicit ProbedFiles(const program::Program& program) : program_(program) {}
 
-  // Looks at each path that has not been found to be changed. Paths that lead nowhere any more are no news: there is
-  // no code that would not be seen. Takes about 1 µs for each.
+  // Looks at each path that has not been found to be changed. Missing paths are not reported: there is no code that
+  // espy would not see. Takes about 1 µs for each.
   void look();
   // The same, at most once in ten seconds.
   void look_sometimes();

@@ -32,7 +32,7 @@ output::TextStyle text_style(const spec::Config& config);
 // What formatted text is for: to be used, such as the path of a file, or to be shown as output or as a message.
 enum class TextUse : uint8_t { kData, kOutput, kMessage };
 
-// What goes to a terminal, of the formats whose text is lines.
+// Output to a terminal, in formats whose text is lines.
 struct TerminalText {
   bool is_output = false;
   bool is_messages = false;

@@ -21,15 +21,16 @@ class Ring {
 
   // Returns false to visit no other record.
   using Visit = std::function<bool(std::span<const std::byte> record)>;
-  // Calls `visit` for complete records with a sequence below `end`, merged over the CPUs by sequence, until there are
-  // none, about `limit` are visited, or `visit` returns false; returns how many were visited. Skips CPUs whose next
-  // record is being written. A record is valid until `visit` returns: space is released to the programs in batches.
+  // Calls `visit` for complete records with a sequence below `end`, merged over the CPUs by sequence. Ends if there are
+  // none, if about `limit` are visited, or if `visit` returns false. Returns the number of visited records. Skips CPUs
+  // whose next record is being written. A record is valid until `visit` returns: space is released to the programs in
+  // batches.
   size_t drain(const Visit& visit, size_t limit, uint64_t end = UINT64_MAX);
 
   // Returns how many records of all CPUs were dropped since the start because a ring was full.
   uint64_t lost() const;
 
-  // Returns on how many CPUs a program has begun a record that it has not finished. Records behind it cannot be read.
+  // Returns on how many CPUs a program has begun a record that it has not finished. Records after it cannot be read.
   uint32_t unfinished_cpus() const;
 
  private:

@@ -1,4 +1,4 @@
-// Whether a run goes on: exit(), signals, and the event loop that waits for them.
+// Whether a run continues: exit(), signals, and the event loop that waits for them.
 #pragma once
 
 #include <signal.h>
@@ -15,7 +15,7 @@
 
 namespace espy::runtime {
 
-// ---- Whether the run goes on: the exit that was requested, and the words of `globals` by which programs learn of it.
+// ---- Whether the run continues: the requested exit, and the words of `globals` by which programs learn of it.
 
 class RunControl {
  public:
@@ -24,13 +24,14 @@ class RunControl {
   // The first request sets the exit status, later ones are ignored.
   void request_exit(int status);
   bool is_exit_requested() const { return is_exit_requested_; }
-  // Of the first request; if the record of exit() was lost, of the last program that called it; otherwise 0.
+  // The status of the first exit(). If its record was lost, the status of the last program that called exit(). 0 if
+  // there was none.
   int exit_status() const;
 
   // True if a program called exit() or stop_programs() was called. exit() sets the flag and also sends a record, which
   // may have been lost.
   bool has_exit_flag() const;
-  // Sets the exit flag: from now on every program returns at once, except those that run after exit.
+  // Sets the exit flag: from now on every program returns at once, except programs that run after exit.
   void stop_programs();
   // Clears the request, its status and the exit flag.
   void reset();
@@ -74,18 +75,18 @@ class EventLoop {
 
 // ---- The signals of a run: which ones end it, what a second one does, and what children of espy start with.
 
-// Takes SIGINT, SIGTERM, SIGQUIT and SIGHUP, and SIGUSR1 where it is asked for, by handlers, which interrupt whatever
-// waits. An ending signal requests the end (base/end_request.h). From then on a timer interrupts what waits ten times a
-// second, so that it sees the request; and after a grace period of 300 ms, the next signal ends the process. The period
-// is for timeout(1) and sudo(8): they pass on to their child a signal that the terminal has sent it already.
+// Takes SIGINT, SIGTERM, SIGQUIT and SIGHUP, and SIGUSR1 on request, by handlers, which interrupt all waits. An ending
+// signal requests the end (base/end_request.h). From then on a timer interrupts waits ten times a second, so that they
+// see the request. After a grace period of 300 ms, the next signal ends the process. The period is for timeout(1) and
+// sudo(8): they pass on to their child a signal that the terminal has sent it already.
 //
-// With `takes_hangup`, SIGHUP requests no end; take_hangup() tells of it.
+// With `takes_hangup`, SIGHUP requests no end; take_hangup() reports it.
 //
 // Otherwise SIGHUP and SIGTERM stay ignored if they are, as under nohup(1). SIGINT and SIGQUIT are taken then, too: a
 // shell without job control ignores them for each command that ends with `&`, and `kill -INT` is how such a run is
 // ended. SIGPIPE and SIGXFSZ are ignored: a write then fails with EPIPE or EFBIG.
 //
-// One object at a time. The destructor restores what was there before; after an ending signal only SIGPIPE and SIGXFSZ.
+// One object at a time. The destructor restores the previous handlers; after an ending signal only SIGPIPE and SIGXFSZ.
 class Signals {
  public:
   explicit Signals(bool takes_user_signal, bool takes_hangup = false);

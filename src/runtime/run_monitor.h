@@ -39,8 +39,8 @@ class RunMonitor {
 
   bool runs_iterator() const { return running_iterators_ > 0; }
   bool is_over() const { return is_over_; }
-  // With --follow: a watched process has ended, and processes that it started may go on. Nothing in the event loop
-  // tells their end: the caller polls `has_followed_process`.
+  // With --follow: a watched process has ended, and processes that it started may continue. Nothing in the event loop
+  // reports their end: the caller polls `has_followed_process`.
   bool polls_followed_processes() const { return polls_followed_processes_; }
   bool has_followed_process() const;
 

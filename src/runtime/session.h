@@ -2,9 +2,9 @@
 //
 // Session: one run of a loaded program, in one thread.
 //
-// In: a Machine with the program loaded, a Sink, the symbolizer. It runs begin, attaches, drains the rings in the order
-// of the records, and at the end detaches, runs end, and shows the maps and what was lost. Builtins and probe types are
-// called only through the function pointers of spec/.
+// In: a Machine with the program loaded, a Sink, the symbolizer. It runs begin, attaches, and drains the rings in the
+// order of the records. At the end it detaches, runs end, and shows the maps and the losses. Builtins and probe types
+// are called only through the function pointers of spec/.
 #pragma once
 
 #include <cstdint>
@@ -64,7 +64,7 @@ class Session : private LiveRun {
   Status drain_until_over();
   Status play_events();
   bool takes_kernel_stacks();
-  // True if stacks may be of other processes than those that -p, or the target of a probe, tells.
+  // True if stacks may be of other processes than the process of -p, or of the target of a probe.
   bool unwinds_any_process() const;
   Status finish();
   Status print_maps();
@@ -87,7 +87,7 @@ class Session : private LiveRun {
   CostWatch costs_;
   ProbedFiles probed_files_{program_};
   output::RecordingGaps gaps_;
-  std::optional<Signals> signals_;  // from the begin of a run on; what follows it, such as the end of -c, is protected
+  std::optional<Signals> signals_;  // from the start of a run on; what follows it, such as the end of -c, is protected
 };
 
 }  // namespace espy::runtime

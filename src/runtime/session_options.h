@@ -18,7 +18,7 @@
 namespace espy::runtime {
 
 struct SessionOptions {
-  // Processes, besides that of -p (Config::Tracee).
+  // Processes, besides the process of -p (Config::Tracee).
   struct Tracee {
     uint32_t child_pid = 0;              // -c: the run ends with this process; 0: none
     std::string child_program;           // -c: the program that it will run
@@ -59,7 +59,7 @@ struct SessionOptions {
   std::function<void()> on_hangup;      // called between records after SIGHUP, which ends the run if this is not set
   bool is_dry_run = false;              // attach, then end: no action runs
   bool is_strict = false;               // losses make the run fail
-  std::string left_out_by_filter;       // a sentence: events of the traced process that its filters leave out; "": none
+  std::string left_out_by_filter;       // a sentence: events of the traced process that its filters skip; "": none
   RecordTap* tap = nullptr;             // gets the records instead of their builtins; must outlive the session
 };
 

@@ -69,7 +69,7 @@ class UnwindCells {
 // pointers. Reading takes a millisecond for a C library. Files that wait are read between records.
 //
 // Every user may report a file as missing, and change what a path or an address leads to at any time. A table is
-// therefore published under the key of the opened file that it was read from, which the kernel tells (FileKeys).
+// therefore published under the key of the opened file that it was read from, which the kernel gives (FileKeys).
 
 class UnwindTables {
  public:
@@ -85,8 +85,8 @@ class UnwindTables {
   void add_program(const std::string& name);
   // Adds the files that a process has mapped: reads them for 100 ms on the CPU, the others wait.
   void add_process(uint32_t pid);
-  // Adds the files of the processes that run, the busiest first, as far as they fit the first chunk of cells: reads
-  // them for 5 ms on the CPU, the others wait.
+  // Adds the files of the running processes, the busiest first, as far as they fit the first chunk of cells. Reads them
+  // for 5 ms on the CPU; the others wait.
   void add_running_processes();
   // Adds the file of `pc`, which a program has reported as missing, then the other files of the process. False if the
   // process does not have this file mapped there any more.
@@ -99,7 +99,7 @@ class UnwindTables {
   // Returns a file's path, or "[vdso]"; nullopt if it is not known or not that file in our mount namespace.
   std::optional<std::string> path_of(const program::UnwindFileKey& key) const;
 
-  uint64_t refused_files() const { return refused_files_; }  // those that found no room
+  uint64_t refused_files() const { return refused_files_; }  // files without room
   // Returns the number of rows with which all would have found room.
   uint64_t needed_rows() const { return cells_ ? cells_->needed() : 0; }
 
@@ -148,18 +148,18 @@ class UnwindTables {
   std::deque<WaitingFile> large_files_;
   uint64_t waiting_bytes_ = 0;    // of these files
   uint64_t long_path_bytes_ = 0;  // of the files in known_
-  uint64_t long_text_bytes_ = 0;  // of processes, beyond what is read of each in any case
+  uint64_t long_text_bytes_ = 0;  // of processes, beyond the part that is read of each in any case
   std::chrono::steady_clock::time_point long_text_counted_at_ = std::chrono::steady_clock::now();
   uint64_t refused_files_ = 0;
 };
 
 // ---- UnwoundStacks: the user stacks that programs have unwound (program/unwind_layout.h). Reads them, and removes
-// those that nothing refers to any more, so that a script that clears its maps sees any number of stacks in a run.
+// stacks without a reference, so that a script that clears its maps sees any number of stacks in a run.
 //
-// A stack is removed when no map of the script has its key and no program has captured it for an epoch, which is longer
-// than a program runs and ends only when all records from its beginning were handled. A program may capture it
-// nevertheless between the look at its epoch and its removal; therefore the removed stacks are kept until the next
-// time, and put back if a map has them then.
+// A stack is removed when no map of the script has its key and no program has captured it for an epoch. An epoch is
+// longer than a program runs, and ends only when all records from its beginning were handled. A program may still
+// capture it between the look at its epoch and its removal. Therefore the removed stacks are kept until the next time,
+// and put back if a map has them then.
 
 class UnwoundStacks {
  public:
@@ -192,7 +192,7 @@ class UnwoundStacks {
   const program::Program& program_;
   const types::Types& types_;
   std::vector<Kind> kinds_;
-  std::vector<program::ScriptMapId> maps_;  // those that have stacks
+  std::vector<program::ScriptMapId> maps_;  // maps that have stacks
   bool can_read_all_ = true;                // `maps_`, and there are no records that wait in the kernel
   uint64_t next_ns_ = 0;
   uint64_t interval_ns_;

@@ -40,12 +40,12 @@ std::string metric_name(std::string_view text);
 
 // A map as a JSON object for the page:
 // {"name":"@reads","kind":"count_t","scalar":false,"labels":["comm"],"help":"...","keys":3,"entries":[[["cat"],2],...]}.
-// "help" is the script's comment. "unit" ("nanoseconds") is there if the values have one, "scratch" (true) for maps
-// that hold what is between two events, and "seen", a share, if a budget had probes off. The entries are the largest,
-// in ascending order. An entry has a third item, the value as text, if the value is a tuple, an array, or the like. A
-// map with stacks in its keys has "stacks", "frames" and "kinds" instead: each stack is [weight, frame, ...], where a
-// frame is an index into "frames", outermost first. "kinds" has a letter for each frame: u user, k kernel, i inlined, t
-// another part of the key, x unknown. "sampled" (true) is there if the weights count samples.
+// The comment of the script is "help". A "unit" ("nanoseconds") is there if the values have one, "scratch" (true) for
+// working maps. "seen", a share, is there if a budget had probes off. The entries are the largest, in ascending order.
+// An entry has a third item, the value as text, if the value is a tuple, an array, or the like. A map with stacks in
+// its keys has "stacks", "frames" and "kinds" instead. Each stack is [weight, frame, ...], where a frame is an index
+// into "frames", outermost first. The string "kinds" has a letter for each frame: u user, k kernel, i inlined, t
+// another part of the key, x unknown. The field "sampled" (true) is there if the weights count samples.
 std::string map_json(const DescribedMap& map, const output::MapView& view, const output::TextStyle& style);
 
 }  // namespace espy::serve

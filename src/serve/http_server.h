@@ -1,5 +1,5 @@
-// HttpServer: answers requests from memory, in the thread of the caller, without waiting. libevent's evhttp reads them
-// and writes the responses; what is here are the limits, and the streams.
+// HttpServer: answers requests from memory, in the thread of the caller, without waiting. The evhttp of libevent reads
+// them and writes the responses. This file has the limits and the streams.
 //
 // In: a listening socket, and a function that answers a request. Out: responses, and streams of server-sent events.
 // It never opens a file. Clients that are slow, idle or too many are dropped: see the limits in http_server.cc.
@@ -50,7 +50,7 @@ Result<OwnedFd> listen_at(Address& address);
 // site whose name its owner has made to lead to 127.0.0.1 sends that name.
 bool is_loopback_name(std::string_view host);
 
-// ---- Requests as the server gives them to those who answer: GET and HEAD without a body
+// ---- Requests for the handlers: GET and HEAD without a body
 
 // Views of what the server keeps until the request is answered.
 struct HttpRequest {
@@ -91,7 +91,7 @@ class HttpServer {
 
   // Readable when `run` has something to do: an epoll(7) instance.
   int fd() const { return epoll_; }
-  // Reads, answers and writes what is ready. Calls `on_tick` ten times a second while there are streams. Requires that
+  // Reads, answers and writes ready requests. Calls `on_tick` ten times a second while there are streams. Requires that
   // SIGPIPE is ignored.
   void run();
   void on_tick(std::function<void()> call) { on_tick_ = std::move(call); }
@@ -103,9 +103,9 @@ class HttpServer {
   bool has_room_for_stream() const;
   // Sends it at the next `run`. Requires a stream of `ready_streams`.
   void send(StreamId stream, const Bytes& bytes);
-  // Ends all streams after what was sent to them.
+  // Ends all streams after their data.
   void end_streams();
-  uint64_t dropped_streams() const { return dropped_streams_; }  // that did not take what was sent to them
+  uint64_t dropped_streams() const { return dropped_streams_; }  // that did not take their data
 
   void close_all();
 

@@ -1,11 +1,11 @@
 // serve: the server of --listen.
 //
-// LiveServer: shows a run while it goes on (--listen): metrics for scrapers at /metrics, a page for people at /.
+// LiveServer: shows a live run (--listen): metrics for scrapers at /metrics, a page at /.
 //
-// In: the state of a run, read when it is asked for; requests. Out: texts made of them. Pages get a snapshot for all of
-// them, at most ten a second: the maps that have changed since the last that they took. Before a map is read again for
-// a page, or a text of metrics is made again, passes a multiple of the time that it took, so that reading costs a small
-// share of a CPU for any number of viewers and scrapers.
+// In: the state of a run, read on request; requests. Out: texts made of them. Pages get a snapshot for all of them, at
+// most ten a second: the maps that have changed since the last that they took. A map is read again for a page, or a
+// text of metrics is made again, only after a multiple of the time that it took. So reading costs a small share of a
+// CPU for any number of viewers and scrapers.
 //
 // Requests choose between a few texts and nothing else: no path is opened, nothing is run, no map changes. At a
 // loopback address the Host must be a name of it; elsewhere, or if the environment sets one, a token is required.
@@ -29,8 +29,8 @@
 
 namespace espy::serve {
 
-// The state of a run as messages for pages (server-sent events). A snapshot is taken once for all viewers; each gets
-// what has changed since the last one that it took, and viewers at the same position share the bytes.
+// The state of a run as messages for pages (server-sent events). A snapshot is taken once for all viewers. Each gets
+// the changes since its last snapshot, and viewers at the same position share the bytes.
 class Snapshots {
  public:
   // What a viewer has got already.
@@ -85,8 +85,8 @@ struct LiveServerOptions {
   size_t max_metric_samples = 0;
 };
 
-// Returns the token that requests need: that of the environment (`given`: ESPY_LISTEN_TOKEN, may be null), a random one
-// if the address is not the loopback, otherwise "". Fails if the given one is too short.
+// Returns the token that requests need: the token of the environment (`given`: ESPY_LISTEN_TOKEN, may be null), a
+// random one if the address is not the loopback, otherwise "". Fails if the given one is too short.
 Result<std::string> choose_token(const char* given, const Address& address);
 
 class LiveServer final : public runtime::RunServer {
@@ -99,7 +99,7 @@ class LiveServer final : public runtime::RunServer {
 
   output::Sink& sink() { return sink_; }  // takes the output of the run
   const Address& address() const { return options_.address; }
-  // Of the page, with the token.
+  // The address of the page, with the token.
   std::string url() const;
 
   int fd() const override { return http_->fd(); }

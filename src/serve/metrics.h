@@ -27,7 +27,8 @@ namespace espy::serve {
 enum class MetricKind : uint8_t { kCounter, kGauge, kHistogram, kSummary };
 enum class ExpositionFormat : uint8_t { kOpenMetrics, kText };
 
-// `text` as the value of a label or a line of help: control characters and what is not UTF-8 as `\xNN`, then escaped.
+// `text` as the value of a label or a line of help: control characters, and bytes that are not UTF-8, as `\xNN`, then
+// escaped.
 std::string escaped_label(std::string_view text);
 
 // A label as it stands between the braces: NAME="VALUE".
@@ -86,13 +87,12 @@ class Histogram {
   const output::LhistValue* lhist_ = nullptr;
 };
 
-// The buckets, but the last, whose bounds are shown for the histograms of a map, ascending. They depend on the
-// arguments of hist() and lhist() alone, so that histograms of several runs can be added, bound by bound: a bound that
-// one run lacked would miss its values. The exception is the bound of negative values, which is shown where there are
-// any.
+// The buckets, but the last, whose bounds are shown for the histograms of a map, ascending. They depend only on the
+// arguments of hist() and lhist(), so histograms of several runs can be added, bound by bound. A bound that one run
+// lacked would miss its values. The exception is the bound of negative values, which is shown where there are any.
 std::vector<size_t> shown_bounds(const std::vector<const output::Value*>& histograms);
 
-// nullopt: a map of such values is no metric.
+// nullopt: a map of such values is not a metric.
 std::optional<MetricKind> metric_kind(types::Kind value);
 
 // A map as a family of metrics.
@@ -103,14 +103,14 @@ std::optional<MetricKind> metric_kind(types::Kind value);
 //   hist(), lhist()                 a histogram: `_bucket`, `_sum` (estimated, by the middle of buckets), `_count`
 //   integers                        a gauge
 //
-// Maps of other values, and maps with stacks in their keys, are no metrics. The number of samples is limited; keys that
-// were shown before keep their place, so that counters do not come and go.
+// Maps of other values, and maps with stacks in their keys, are not metrics. The number of samples is limited; keys
+// that were shown before keep their place, so that counters do not come and go.
 class MapMetrics {
  public:
   // `family`: its name without suffix.
   MapMetrics(const DescribedMap& map, std::string family) : map_(map), family_(std::move(family)) {}
 
-  // Adds the family. Returns how many keys were left out: beyond `max_samples`, without a number, or with the same
+  // Adds the family. Returns how many keys were skipped: beyond `max_samples`, without a number, or with the same
   // labels as others. Requires a `metric_kind` of the map's value.
   uint64_t write(const output::MapView& view, size_t max_samples, const output::TextStyle& style, Exposition& out);
 
@@ -132,10 +132,10 @@ class MapMetrics {
 
 // ---- What the probes of a run cost
 
-// Adds the families of programs, of their timing and of memory. Returns how many programs were left out.
+// Adds the families of programs, of their timing and of memory. Returns how many programs were skipped.
 size_t write_cost(const program::Program& program, const runtime::RunCost& cost, Exposition& out);
 
-// For the page: the cost of late as a JSON object, with the dearest programs.
+// For the page: the recent cost as a JSON object, with the most expensive programs.
 std::string cost_json(const runtime::RunCost& cost);
 
 // ---- The run

@@ -29,7 +29,7 @@ struct KfuncIds {
   uint32_t session_is_return = 0;
 };
 
-// The code of the error of a program that asks for what was not recorded.
+// The error code of a program that needs data that was not recorded.
 constexpr int kUnrecorded = ENODATA;
 // The highest byte of what a program has as the address of a function.
 inline constexpr uint64_t kFunctionTag = uint64_t{0xf0} << 56;
@@ -41,7 +41,7 @@ class Interpreter {
 
   // Runs the main function. `context` is read-only memory of exactly the size that the program may look at.
   Result<uint64_t> run(std::span<std::byte> context);
-  // The instruction that asked for what was not recorded, if the last run failed with kUnrecorded.
+  // The instruction that needed data that was not recorded, if the last run failed with kUnrecorded.
   uint32_t stopped_at() const { return stopped_at_; }
   // The address that it has read, if it was stopped for that.
   std::optional<uint64_t> unrecorded_address() const { return unrecorded_address_; }

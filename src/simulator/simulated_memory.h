@@ -25,8 +25,8 @@ namespace espy::simulator {
 //
 // Two kinds of memory. Regions are ours: contexts, map values. A program reaches them by plain loads and stores, and an
 // access that is not wholly inside one region is a fault: what the kernel's verifier would have refused. Foreign memory
-// is the simulated kernel's and processes': pieces of it lie at invented addresses, programs reach it by helpers, and
-// an address where nothing lies reads as an error, not a fault.
+// belongs to the simulated kernel and processes. Its pieces are at invented addresses, programs reach it by helpers,
+// and an empty address reads as an error, not a fault.
 
 enum class Access : uint8_t { kRead, kWrite };
 
@@ -49,7 +49,7 @@ class Memory {
   // Puts them where nothing lies yet, in kernel or user space; returns the address.
   uint64_t add_kernel(std::string_view bytes);
   uint64_t add_user(std::string_view bytes);
-  // Reads foreign memory, or, as the kernel's helpers can, a region. False where a byte is missing.
+  // Reads foreign memory or, like the helpers of the kernel, a region. False where a byte is missing.
   bool read_anywhere(uint64_t address, std::span<std::byte> out) const;
   // Foreign memory that its owner lends until the next call.
   struct Lent {
@@ -133,8 +133,7 @@ struct World {
   std::vector<uint64_t> kernel_stack;  // innermost first
   std::vector<uint64_t> user_stack;
   uint64_t step_ns = kStepNs;  // what passes in a run of a program
-  // The world is that of a recording: what it does not have was not recorded, and a program that asks for it is
-  // stopped.
+  // The facts come from a recording. A program that needs a missing fact is stopped.
   bool is_recorded = false;
   const recording::FrameNames* frame_names = nullptr;
   bool has_task = true;  // of a recording: `task` is known
@@ -154,7 +153,8 @@ class SimMap {
   bool is_array() const;
   // The value of `key` as a program on `cpu` sees it; null if there is none.
   std::byte* lookup(std::span<const std::byte> key, uint32_t cpu);
-  // As the helper does it: 0 or a negative errno. Of a per-CPU map only `cpu`'s value is set, a new key's others are 0.
+  // As the helper does it: 0 or a negative errno. In a per-CPU map, only the value of `cpu` is set. The other values of
+  // a new key are 0.
   int64_t update(std::span<const std::byte> key, std::span<const std::byte> value, uint64_t flags, uint32_t cpu);
   int64_t remove(std::span<const std::byte> key);
   size_t size() const { return elements_.size(); }

@@ -1,4 +1,4 @@
-// simulator: a Machine that is no kernel. It runs a program's instructions one by one, in a world that its user
+// simulator: a Machine that is not a kernel. It runs a program's instructions one by one, in a world that its user
 // describes.
 //
 // In: a Program, and events that are fired. Out: the same maps and records as on a kernel, on every machine alike,

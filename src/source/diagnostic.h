@@ -51,7 +51,7 @@ class Diagnostics {
 //
 // Notes follow in the same form. Text from a macro shows the chain of calls, outermost last; text from an import the
 // chain of imports. A long line is cut around the span, with `...` at each cut. Control characters are shown as `\xNN`.
-// Of many errors, and of many warnings, the first twenty are shown, and the number of the others.
+// Shows the first twenty errors, the first twenty warnings, and the number of the others.
 struct RenderStyle {
   bool is_colored = false;
   bool has_warnings = true;

@@ -1,7 +1,7 @@
 // The interface of builtins: variables, functions and aggregations.
 //
 // A builtin is one row of a table in builtins/FAMILY.cc with its functions. The checker reads the signature, so the
-// number and types of arguments, defaults and the result's type need no code; the manual, --help and suggestions are
+// number and types of arguments, defaults and the result's type need no code. The manual, --help and suggestions are
 // generated from the row, too.
 #pragma once
 

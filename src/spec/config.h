@@ -28,10 +28,10 @@ struct PidNamespace {
 // A control group of version 2, to which the probes are limited.
 struct ControlGroup {
   std::string path;      // of the directory
-  bool is_root = false;  // of what is mounted there: it is never removed
+  bool is_root = false;  // of the mount there: it is never removed
 };
 
-// When a process started, by the kernel's CLOCK_BOOTTIME: as precise as /proc tells it.
+// When a process started, by the kernel's CLOCK_BOOTTIME: as precise as in /proc.
 struct ProcessStart {
   uint64_t earliest_ns = 0;
   uint64_t precision_ns = 0;  // it was less than this later
@@ -63,8 +63,8 @@ struct Config {
     uint64_t depth = 0;  // 0: unlimited
     uint64_t items = 0;  // 0: unlimited
     PrintLayout layout = PrintLayout::kLine;
-    bool units = false;                            // values of maps in the units that their names tell
-    std::map<std::string, types::Unit> map_units;  // with `units`: those of other maps, by name
+    bool units = false;                            // values of maps in the units of their names
+    std::map<std::string, types::Unit> map_units;  // with `units`: units of other maps, by name
     bool percentiles = false;                      // of histograms
   };
   // How spans are printed, and which.
@@ -84,7 +84,7 @@ struct Config {
     bool debug_info = true;  // source lines and inlined calls in user stacks
     types::StackMode stack_mode = types::StackMode::kBpftrace;
   };
-  // Of bpftrace, without effect. Scripts can read them.
+  // Variables of bpftrace, without effect. Scripts can read them.
   struct Ignored {
     uint64_t on_stack_limit = 32;
     bool lazy_symbolication = true;
@@ -97,12 +97,12 @@ struct Config {
   Ignored ignored;
   std::string license = "GPL";
   MissingProbes missing_probes = MissingProbes::kError;
-  bool returns_first = false;                 // probes of returns are attached before those of entries
+  bool returns_first = false;                 // return probes are attached before entry probes
   std::vector<std::string> from_environment;  // names that the environment sets, which the script cannot override
 
   // ---- Options of the command line.
 
-  // Of the script.
+  // Values of the script.
   struct Arguments {
     std::vector<std::string> positional;                     // $1, $2, ...
     std::vector<std::pair<std::string, std::string>> named;  // --name=value after `--`

@@ -80,12 +80,12 @@ struct Frame {
 // What a program does after exit(). The run ends when user space has seen the exit, some milliseconds later.
 enum class AfterExit : uint8_t {
   kStop,       // returns at once
-  kForAWhile,  // timers: those that were due at the same time still run
+  kForAWhile,  // timers that were due at the same time still run
   kUntilEnd,   // iterators: finish their walk, unless the user ends the run
   kAlways,     // begin and end
 };
 
-// What is known of a program's context: how it is loaded, and what it can read.
+// The context of a program: how it is loaded, and what it can read.
 struct ProbeContext {
   program::ProgramKind kind = program::ProgramKind::kRawTracepoint;
   uint32_t expected_attach_type = 0;
@@ -108,9 +108,9 @@ struct ProbeContext {
   types::AddressSpace context_space = types::AddressSpace::kKernel;  // where it is
   types::AddressSpace pointers = types::AddressSpace::kKernel;       // what argN and retval point to
 
-  // How a program finds which of its probes fired: it has only one; by the attach cookie, which is the ProbeId's index;
-  // or by a number that `number` reads (of a system call), which is looked up in a table. An unknown number ends the
-  // program.
+  // How a program finds which of its probes fired. It has only one probe, or it uses the attach cookie, which is the
+  // index of the ProbeId. Or it looks up a number that `number` reads (of a system call) in a table. An unknown number
+  // ends the program.
   enum class Dispatch : uint8_t { kSingle, kCookie, kNumber };
   Dispatch dispatch = Dispatch::kSingle;
   Recipe number;
@@ -122,7 +122,7 @@ struct ProbeContext {
 
   // A pointer in the context that is NULL in the last call of an iterator, which is ignored.
   std::optional<Recipe> not_null;
-  // Of an iterator, which runs in the process that reads it: the task_struct of its object.
+  // The task_struct of the object of an iterator, which runs in the process that reads it.
   std::optional<Recipe> task;
   CallBoundary boundary = CallBoundary::kNone;
   CallBoundary part_of_call = CallBoundary::kNone;  // also of system calls
@@ -247,7 +247,7 @@ struct Provider {
   std::string_view doc;   // Markdown for the manual; the first sentence for lists
   std::string_view form;  // "tracepoint:CATEGORY:EVENT"
   // Returns the probes that the attach point stands for. If it is wrong, returns none and adds an error. If it matches
-  // nothing, returns none; the checker reports that, or what is in `missing`, as config.missing_probes demands.
+  // nothing, returns none; the checker reports this, or the content of `missing`, as config.missing_probes demands.
   std::vector<BoundProbe> (*bind)(BindRequest&) = nullptr;
   ProbeContext (*context)(ContextRequest&) = nullptr;
   Status (*attach)(AttachRequest&) = nullptr;  // null: run by the session at `phase`

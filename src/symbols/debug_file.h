@@ -13,7 +13,7 @@
 
 namespace espy::symbols {
 
-// ---- Libraries within ZIP archives, as the loader of Android maps them from packages:
+// ---- Libraries within ZIP archives, like the loader of Android maps them from packages:
 // "app.apk!/lib/x86_64/libfoo.so".
 //
 // Only files stored without compression can be mapped, and so have code at an offset of the archive. Format: PKWARE
@@ -61,7 +61,7 @@ struct StoredBytes {
 };
 Result<StoredBytes> read_stored_file(const std::string& archive, std::string_view name);
 
-// Returns the path of the file of the file system that holds the bytes of a path, which may lead into an archive.
+// Returns the path of the file with the bytes of a path, which may lead into an archive.
 std::string path_on_disk(const std::string& path);
 
 // ---- Separate debug files of stripped files. Internal to symbols/.
@@ -71,11 +71,11 @@ std::string path_on_disk(const std::string& path);
 Result<ElfImage> find_debug_file(const ElfImage& image, const std::vector<std::string>& debug_directories);
 
 // Returns the image with the symbols that a file without .symtab lacks: that file, or else the content of
-// .gnu_debugdata, which has no debug information. Its addresses are those of the file.
+// .gnu_debugdata, which has no debug information. Its addresses are addresses of the file.
 Result<ElfImage> find_debug_image(const ElfImage& image, const std::vector<std::string>& debug_directories);
 
-// How much work the search for debug files may be in a run, in bytes of a checksum: any user can have large files that
-// take no disk, and more of them. After the end was requested it may be less, as the end waits for it.
+// The limit of work for the search of debug files in a run, in bytes of a checksum. Any user can have many large files
+// that take no disk. After the end was requested it may be less, because the end waits for it.
 class SearchLimit {
  public:
   // Returns false if the work is too much.

@@ -46,7 +46,7 @@ struct Statement {
   uint32_t column = 0;
   std::string function;      // of the source line, demangled
   std::string inlined_into;  // the function that contains the code, if it is another one; otherwise ""
-  uint64_t entry = 0;        // of the function whose first statement it is; `address` is behind the prologue; else 0
+  uint64_t entry = 0;        // the function whose first statement it is; `address` is after the prologue; else 0
 };
 
 // A source frame at an address: the function that contains the code, or one that is inlined there.
@@ -64,7 +64,7 @@ class DebugInfo {
                                                  const std::vector<std::string>& debug_directories);
   ~DebugInfo();
 
-  // Returns how much memory the sections of debug information, and what was read of them, take.
+  // Returns the memory of the sections of debug information and of the data read from them.
   uint64_t memory_bytes() const;
   // Fails (kRefusedFile) once something was not read because it would take too much memory or time.
   Status status() const;
@@ -78,7 +78,7 @@ class DebugInfo {
   // Returns the arguments of the function at `address`, or of the function `inlined` if it is inlined there, with their
   // locations at the address. Requires the same `types`, to which types are added, in all calls.
   std::vector<DebugVariable> arguments(types::Types& types, uint64_t address, std::string_view inlined);
-  // Returns all other variables in scope, without those that an inner one hides.
+  // Returns all other variables in scope, without variables that an inner one hides.
   std::vector<DebugVariable> locals(types::Types& types, uint64_t address, std::string_view inlined);
   // Returns the result, at the return, of the function that begins at `address`; nullopt for void.
   std::optional<DebugVariable> result(types::Types& types, uint64_t address);

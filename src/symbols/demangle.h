@@ -18,9 +18,9 @@ std::string demangle_rust_v0(std::string_view rest);
 
 constexpr size_t kMaxDemangledBytes = 64 * 1024;
 
-// Bounds what the long readable forms of short names take all together: a file can have thousands of names of 100 bytes
-// that stand for 50 KB each, and a stack has a hundred functions. It grows again with time: a trace may meet one of
-// them each second for weeks.
+// Limits the memory of the long readable forms of short names. A file can have thousands of names of 100 bytes that
+// stand for 50 KB each, and a stack has a hundred functions. It grows again with time: a trace may meet one of them
+// each second for weeks.
 class LongNames {
  public:
   using Moment = std::chrono::steady_clock::time_point;
@@ -77,9 +77,9 @@ enum class DemangleStyle {
   kName,       // without the return type, the parameter list and qualifiers: `ns::f`
 };
 
-// Returns the readable form of a symbol name. A name that is not mangled, malformed, longer than 64 KiB in its
-// readable form, or takes more than milliseconds is returned unchanged. While a thread has had too many that became
-// long or took long, so are names whose readable form is more than 32 times as long, or that might take long.
+// Returns the readable form of a symbol name. A name that is not mangled, malformed, longer than 64 KiB in its readable
+// form, or takes more than milliseconds is returned unchanged. If a thread had too many long or slow names, this also
+// applies to names whose readable form is more than 32 times as long, or that might take long.
 std::string demangle(std::string_view mangled, DemangleStyle style = DemangleStyle::kSignature);
 
 // Returns the name of a demangled signature: `ns::f<int>` of `void ns::f<int>(int) const`. Text without a parameter

@@ -26,7 +26,7 @@ class ElfCache {
  public:
   explicit ElfCache(std::vector<std::string> debug_directories) : debug_directories_(std::move(debug_directories)) {}
 
-  // What tells a file that was mapped from another one that has its path now.
+  // The identity of a mapped file, as opposed to another one at its path now.
   struct MappedFile {
     uint64_t inode = 0;    // 0: any
     uint64_t seen_us = 0;  // since 1970; a file that was changed later is another one; 0: it may be
@@ -47,7 +47,7 @@ class ElfCache {
   // Opens a file, to be read later, however many processes hold it.
   Result<std::shared_ptr<const UntrustedFile>> hold(const std::string& path, const MappedFile& mapped);
 
-  size_t file_count() const { return files_.size(); }  // also those that were dropped and are in use
+  size_t file_count() const { return files_.size(); }  // including dropped files in use
   size_t held_count() const { return held_.size(); }
   uint64_t memory_bytes() const;
   void for_each(auto visit) const {
@@ -64,7 +64,7 @@ class ElfCache {
 
  private:
   using Key = std::pair<FileIdentity, uint64_t>;  // and the offset in an archive
-  // A file that is no ELF file that can be read, and may be an archive.
+  // A file that is not a readable ELF file, and may be an archive.
   struct Failure {
     Error error;
     std::optional<StoredFiles> archive = std::nullopt;

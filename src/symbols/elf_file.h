@@ -64,7 +64,7 @@ class ElfFile {
   // Whether only exported functions have names: there is neither a .symtab nor another source of symbols.
   bool is_stripped() const;
 
-  // Why names were left out by what was looked up until now, a kRefusedFile; nullopt if none were.
+  // Why lookups so far skipped names, a kRefusedFile; nullopt if none were.
   const std::optional<Error>& missing_names() const;
 
   // Returns about how much memory the file takes.
@@ -85,7 +85,7 @@ class ElfFile {
   // Returns the variable of that name. Thread-local variables are not found.
   std::optional<ElfSymbol> find_object(std::string_view name) const;
   // Returns the addresses of the variables that have each of the names: several if source files have `static` ones of
-  // one name. Names without a variable are left out.
+  // one name. Names without a variable are skipped.
   std::map<std::string, std::set<uint64_t>> object_addresses(const std::set<std::string, std::less<>>& names) const;
 
   // Returns all functions whose symbol name matches the glob, aliases included, sorted by name and without duplicates.

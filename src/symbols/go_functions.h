@@ -65,11 +65,11 @@ struct GoStackDepth {
   bool operator==(const GoStackDepth&) const = default;
 };
 
-// A table in the bytes of a file, which the caller keeps. Bytes that are no table, or a corrupt one, give no functions
-// or fewer.
+// A table in the bytes of a file, which the caller keeps. Bytes that are not a table, or a corrupt table, give no
+// functions or fewer.
 class GoFunctionTable {
  public:
-  // `text` is the address of the first function, for a table that has addresses relative to it and does not tell.
+  // `text` is the address of the first function, for a table with addresses relative to it that does not contain it.
   static std::optional<GoFunctionTable> parse(std::string_view bytes, uint64_t text);
 
   const std::vector<GoFunction>& functions() const { return functions_; }  // by address

@@ -13,8 +13,8 @@
 
 namespace espy::symbols {
 
-// Lines "START SIZE NAME", numbers in hex, with or without 0x, appended while the JIT runs. Of lines with the same
-// start the last is valid, since a JIT reuses the memory of code it has dropped.
+// Lines "START SIZE NAME", numbers in hex, with or without 0x, appended while the JIT runs. If lines have the same
+// start, the last is valid, because a JIT reuses the memory of code it has dropped.
 class PerfMap {
  public:
   struct Entry {
@@ -28,8 +28,8 @@ class PerfMap {
   PerfMap(PerfMap&&) = default;  // not copied: the entries point into the names
   PerfMap& operator=(PerfMap&&) = default;
 
-  // Reads a file to its end, or to a part that has hardly anything of such lines: the rest of what is no map is not
-  // read, as it may be large and have cost its writer nothing.
+  // Reads a file to its end, or to a part with hardly any such lines. The rest of such a file is not read, because it
+  // may be large and have cost its writer nothing.
   static Result<PerfMap> read(const UntrustedFile& file);
 
   uint64_t memory_bytes() const { return names_bytes_ + entries_.capacity() * sizeof(Entry); }
@@ -39,7 +39,7 @@ class PerfMap {
   size_t add(std::string_view lines);  // returns how many bytes it has kept of them
   void sort();
 
-  std::deque<std::string> names_;  // of the lines of each call of `add`; a deque, as they must stay where they are
+  std::deque<std::string> names_;  // the lines of each call of `add`; a deque, because they must stay where they are
   uint64_t names_bytes_ = 0;
   std::vector<Entry> entries_;  // after `sort` by start, without duplicates
 };

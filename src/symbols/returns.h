@@ -82,7 +82,8 @@ class ReturnFinder {
   const bool reads_all_;
   bool has_read_all_ = true;                                                 // what jumps_between_ needs
   std::optional<std::map<std::string, std::vector<ElfSymbol>>> cold_parts_;  // by the function's name
-  // The names of functions with jumps out of them, by the offset to which they lead. Of each offset, one of a function.
+  // The names of functions with jumps out of them, by the offset to which they lead. The answer for each offset of a
+  // function.
   std::optional<std::multimap<uint64_t, std::string>> jumps_between_;
 };
 

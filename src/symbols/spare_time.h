@@ -14,7 +14,7 @@ namespace espy::symbols {
 // ---- Leaves C code that takes too long. Internal to symbols/.
 
 // Calls a function, from a signal handler (SIGVTALRM), once this thread has taken some CPU time, unless the object is
-// destroyed before. The clock ticks every few milliseconds. The function may leave by longjmp(3), as this thread
+// destroyed before. The clock ticks every few milliseconds. The function may leave by longjmp(3), because this thread
 // handles no other signal meanwhile: it would leave their handlers too. One object at a time for each thread.
 class CpuAlarm {
  public:
@@ -23,7 +23,7 @@ class CpuAlarm {
   CpuAlarm(const CpuAlarm&) = delete;
   CpuAlarm& operator=(const CpuAlarm&) = delete;
 
-  // False if there is no timer, as they are limited: it never rings.
+  // False if there is no timer, because they are limited: it never rings.
   bool is_set() const { return is_set_; }
 
  private:

@@ -1,7 +1,7 @@
-// symbols: what files of programs and the kernel tell of addresses, such as names, lines, types and unwind tables.
+// symbols: facts about addresses from files of programs and the kernel, such as names, lines, types and unwind tables.
 //
-// Pids are those of the tracer's namespace. An address of a process may have a program::CodeTag, which tells whose code
-// was there when it was captured. The Symbolizer keeps the mappings of each process, so that addresses can be
+// Pids are numbers in the tracer's namespace. An address of a process may have a program::CodeTag, which identifies the
+// code there at the time of the capture. The Symbolizer keeps the mappings of each process, so that addresses can be
 // symbolized after it has exited if `remember` was called before. ELF files are shared between processes. Not
 // thread-safe.
 #pragma once
@@ -41,15 +41,15 @@ struct Mapping {
   bool deleted = false;         // the file has been unlinked
 };
 
-// Returns the id of a thread of the process that still has its memory, of which /proc/ID tells maps, root and exe: the
-// process's own, or another thread's after the first thread has ended.
+// Returns the id of a thread of the process that still has its memory, for which /proc/ID has maps, root and exe. It is
+// the first thread or, after it has ended, another one.
 uint32_t task_with_memory(uint32_t pid);
 
 // Returns the mappings of a live process in order of address.
 Result<std::vector<Mapping>> read_mappings(uint32_t pid);
 
-// Whether a file of the inode number that stat(2) tells can be the one that the kernel knows by `mapped`: a file of
-// overlayfs may have the number of the file below, which stat(2) marks in the highest bits ("xino"). Devices cannot be
+// Whether a file with this inode number from stat(2) can be the one that the kernel knows by `mapped`. A file of
+// overlayfs may have the number of the lower file, which stat(2) marks in the highest bits ("xino"). Devices cannot be
 // compared: on btrfs and overlayfs, stat(2) has others than the kernel.
 bool is_mapped_inode(uint64_t inode, uint64_t mapped);
 
@@ -74,8 +74,9 @@ std::string map_files_path(uint32_t pid, uint64_t start, uint64_t end);
 Result<std::string> resolve_library(std::string_view name_or_path, std::optional<uint32_t> pid = std::nullopt,
                                     const kernel::Arch& arch = kernel::host_arch());
 
-// Expands a target with wildcards to files, each once. A path is matched against the file system, a name against the
-// files that are mapped as code by the process or, without a pid, by any process, and against those in $PATH.
+// Expands a target with wildcards to files, each once. A path is matched against the file system. A name is matched
+// against the files in $PATH, and against the files that the process (or, without a pid, any process) has mapped as
+// code.
 std::vector<std::string> find_libraries(const std::string& pattern, std::optional<uint32_t> pid);
 
 // Returns the error (ESTALE) for a file that changed between the reading of its symbols and the attaching of its
@@ -105,14 +106,14 @@ class Symbolizer {
     // Beyond it the snapshots that were not used for longest are dropped, and so is what events reported of as many
     // processes. A process of some mappings takes less than 1 KB.
     size_t max_processes = 16384;
-    // The same for the processes of the files that were not used for longest: this many that are read, and as many that
-    // are only kept open, since they are deleted or in another mount namespace; half of these of one process. Each
-    // takes a descriptor, and at most half of all that there are.
+    // The same for the least recently used files of the processes: this many read files, and as many open files. Open
+    // files are deleted or in another mount namespace. Half of these may belong to one process. Each takes a
+    // descriptor, and at most half of all that there are.
     size_t max_files = 512;
     // Beyond it large files and perf maps that were not used for longest are dropped, then processes.
     uint64_t max_memory_bytes = max_binary_bytes();
-    // After the end of the run was requested (base/end_request.h), mappings are not read once it was waited so long for
-    // those of all processes together; the time of the CPU does not count.
+    // After the end of the run was requested (base/end_request.h), mappings are not read any more after this total wait
+    // for all processes. CPU time does not count.
     uint64_t max_wait_at_end_ns = 1'000'000'000;
     std::string kernel_symbols = "/proc/kallsyms";                    // or a file of that format
     std::vector<std::string> debug_directories = {"/usr/lib/debug"};  // of separate debug files
@@ -142,7 +143,7 @@ class Symbolizer {
   struct UnnamedJit {
     uint32_t pid = 0;
     std::string program;        // the name of its executable
-    std::string perf_map_path;  // where the map is searched for, as the process sees it
+    std::string perf_map_path;  // the path of the map, in the view of the process
   };
   // Returns the first such process that `user` met.
   const std::optional<UnnamedJit>& unnamed_jit() const;
@@ -158,7 +159,7 @@ class Symbolizer {
   // The executable mapping at an address, also if there is no symbol.
   struct Module {
     std::string path;                      // as the process sees it; "[vdso]", ...
-    std::optional<uint64_t> address = {};  // in the file, as linked, or from the start of what is not a file
+    std::optional<uint64_t> address = {};  // in the file, as linked, or from the start of a mapping without a file
   };
   // nullopt for code that was made at run time, and for addresses of no code.
   std::optional<Module> user_module(uint32_t pid, uint64_t address);
@@ -178,7 +179,7 @@ class Symbolizer {
   // Adds a mapping from another source, for a process that exits before its mappings can be read.
   void remember_mapping(uint32_t pid, Mapping mapping);
   // Events of processes, in their order: a process has started as a copy of another one, has executed a program, has
-  // mapped code, has ended. What they tell is used where /proc has no answer any more.
+  // mapped code, has ended. They are used if /proc has no answer any more.
   void process_started(uint32_t pid, uint32_t parent, uint64_t time_ns = 0);  // in CLOCK_MONOTONIC; 0: not known
   void process_executed(uint32_t pid, uint64_t time_ns = 0);
   void process_mapped(uint32_t pid, Mapping mapping, uint64_t time_ns = 0);
@@ -198,9 +199,9 @@ class Symbolizer {
   // Returns how many addresses had no name, as other code was there at other times, or is there now; counts to 10,000.
   uint64_t uncertain_addresses() const;
 
-  // Returns the ELF file at a path in the tracer's mount namespace, while a script is prepared: for a path always the
-  // same one, so that all that is read of it fits together. Fails with ESTALE if that is not cached any more and the
-  // path has another one now.
+  // Returns the ELF file at a path in the tracer's mount namespace, while a script is prepared. A path always gives the
+  // same file, so that all reads of it fit together. Fails with ESTALE if that is not cached any more and the path has
+  // another one now.
   Result<std::shared_ptr<const ElfFile>> elf_file(const std::string& path);
 
  private:

@@ -37,7 +37,7 @@ struct CodeImage {
   auto operator<=>(const CodeImage&) const = default;
 };
 
-// The devices of overlayfs among those that are no disks, as /proc/PID/mountinfo lists them.
+// The devices of overlayfs among the devices without a disk, from /proc/PID/mountinfo.
 class LayeredDevices {
  public:
   bool has(uint32_t pid, uint64_t device);
@@ -53,7 +53,7 @@ class CodeImages {
  public:
   // `pid`: whose mount namespace lists its device; 0: none has to.
   std::shared_ptr<const CodeImage> share(const Mapping& mapping, uint32_t pid = 0);
-  // Drops those that are not in use.
+  // Drops unused ones.
   void purge();
   uint64_t path_bytes() const { return path_bytes_; }
 
@@ -80,7 +80,7 @@ struct CodeMapping {
   std::shared_ptr<const CodeImage> image;               // not null
   std::shared_ptr<const UntrustedFile> held = nullptr;  // a file that only the process leads to
   std::shared_ptr<CachedFile> file = nullptr;
-  // In one word, as there can be millions.
+  // In one word, because there can be millions.
   uint64_t seen_us : 56 = 0;  // see Mapping
   bool has_tried_open : 1 = false;
   bool is_not_held : 1 = false;  // though only the process leads to it: there were too many
@@ -125,7 +125,7 @@ struct Process {
   uint32_t pid = 0;
   uint64_t used_at = 0;          // counts lookups
   uint32_t task = 0;             // see task_with_memory; 0 if its id is another process's now
-  uint64_t start_time = 0;       // which tells it from another process with its id; 0 if it is not known
+  uint64_t start_time = 0;       // which distinguishes it from another process with its id; 0 if it is not known
   uint64_t seen_ns = 0;          // when the snapshot was taken, in CLOCK_MONOTONIC
   bool has_successor = false;    // a fork event shows that another process has the id
   uint32_t namespace_pid = 0;    // in its own pid namespace, as in the names of files it writes
@@ -172,7 +172,7 @@ std::string read_vdso_image();
 // The same, read; without a file if there is none.
 std::shared_ptr<CachedFile> read_vdso();
 
-// Returns the path of the perf map of a process, as the process sees it; `pid`: in its own pid namespace.
+// Returns the path of the perf map of a process, in its own view; `pid`: in its own pid namespace.
 std::string perf_map_path(uint32_t pid);
 
 // Calls `visit` with each line of /proc/PID/maps; fails at the size of a text that is refused (base/untrusted_file.h).
@@ -184,8 +184,8 @@ void take_event_path(Mapping& mapping);
 // Keeps the mappings that the process has no more, or of which `now` has other code at their start.
 void keep_unmapped(Process& process, const AddressSpace& now);
 
-// Puts a mapping in the place of those that it overlaps, which are kept as unmapped. Changes a copy: other processes of
-// the program may share the address space and have other mappings.
+// Replaces overlapping mappings by a mapping, and keeps them as unmapped. Changes a copy: other processes of the
+// program may share the address space and have other mappings.
 void replace_mapping(Process& process, const CodeMapping& code);
 
 // Returns whether the id is another process's now, as far as that can be seen: not if both have ended.

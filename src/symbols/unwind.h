@@ -2,7 +2,7 @@
 // file offset.
 //
 // A row is valid up to the next one, and fits a word: a BPF program searches the table (builtins/unwind_stack.cc),
-// which runtime/unwind_tables.cc loads. Its registers are those of the CPU (kernel/arch).
+// which runtime/unwind_tables.cc loads. Its registers are registers of the CPU (kernel/arch).
 #pragma once
 
 #include <cstdint>
@@ -35,9 +35,9 @@ enum class FrameBase : uint8_t {
 // A rule in 32 bits: base:4, location of the caller's FP:8, offset:20 (signed, in units of 8 bytes).
 //
 // If calls push the return address, it is right below the CFA. If they leave it in the link register, it is in the word
-// above the saved FP, as functions save the two together, or still in the register if FP is kSame. With kSavedLink, the
-// location is that of the return address. Functions with a link register save at one end of their frame, so locations
-// are relative to either.
+// above the saved FP, because functions save the two together. It is still in the register if FP is kSame. With
+// kSavedLink, the location has the return address. Functions with a link register save at one end of their frame, so
+// locations are relative to either.
 struct FrameRule {
   static constexpr uint32_t kSame = 0;              // FP: unchanged
   static constexpr uint32_t kUnrecoverable = 254;   // FP: cannot be recovered; if calls push the return address

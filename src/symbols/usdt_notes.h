@@ -32,7 +32,8 @@ std::vector<UsdtLocation> read_usdt(const ElfFile& file);
 using kernel::UsdtOperand;
 
 // Parses an argument: `SIZE@OPERAND`, with a negative size for signed values and an `f` after the size for floating
-// point. nullopt for operands with a segment register and for malformed ones. The register name is not validated.
+// point. Returns nullopt for operands with a segment register and for malformed ones. The register name is not
+// validated.
 std::optional<UsdtOperand> parse_usdt_operand(const kernel::Arch& arch, std::string_view text);
 
 // Splits the arguments of a note. Operands can contain spaces, so an argument begins at a size and `@`.

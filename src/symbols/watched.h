@@ -13,7 +13,8 @@
 
 namespace espy::symbols {
 
-// ---- What was at an address when it was captured, of all that a process has or had there. Internal to symbols/.
+// ---- The mapping at an address when it was captured, among all present and former mappings there. Internal to
+// symbols/.
 
 // A mapping, and the process by which its file is opened.
 struct Code {
@@ -40,7 +41,7 @@ class CodeChoice {
     return may_be_any() && all_.agree ? all_.first : Code();
   }
   bool is_certain() const { return of_tag_.first && of_tag_.agree; }
-  // It is none, or not one, of those that are known.
+  // It is none of the known mappings, or it is ambiguous.
   bool is_uncertain() const { return !is_empty() && !code(); }
 
  private:
@@ -60,13 +61,13 @@ class CodeChoice {
   bool has_certain_tags_ = false;
 };
 
-// ---- WatchedProcesses: the mappings of processes as events of the kernel tell them, for those that end, or map other
+// ---- WatchedProcesses: the mappings of processes from kernel events. They are for processes that end, or map other
 // code at the same addresses, before their /proc/PID/maps can be read. Internal to symbols/.
 
 class WatchedProcesses {
  public:
-  // Keeps at most `max_processes`. Beyond it, those that were not used for longest are dropped; `on_dropped` is called
-  // for those of them that were to be kept.
+  // Keeps at most `max_processes`. Beyond it, the least recently used processes are dropped. `on_dropped` is called for
+  // dropped processes that were to be kept.
   WatchedProcesses(CodeImages& images, size_t max_processes, std::function<void(uint32_t pid)> on_dropped)
       : images_(images), max_processes_(max_processes), on_dropped_(std::move(on_dropped)) {}
 
@@ -77,8 +78,8 @@ class WatchedProcesses {
   void map(uint32_t pid, const Mapping& mapping, uint64_t time_ns);
   void end(uint32_t pid);
 
-  // Keeps what is known of a process, and of those that it is a copy of, after its end. Drops what was not mapped any
-  // more when its first address was captured.
+  // Keeps the facts about a process, and about its ancestors by fork, after its end. Drops mappings that were gone when
+  // its first address was captured.
   void keep(uint32_t pid, uint64_t first_address_ns);
   // Forgets the processes that had ended when this was called last and are not to be kept.
   void forget_ended();

@@ -183,7 +183,7 @@ struct Call {
   Span name_span;
   std::vector<ExprId> arguments;  // a type as argument is a TypeExpr
 };
-struct TypeExpr {  // a type in place of an expression: sizeof(struct foo), is_str(typeof($x))
+struct TypeExpr {  // a type instead of an expression: sizeof(struct foo), is_str(typeof($x))
   TypeNameId type;
 };
 struct Sizeof {

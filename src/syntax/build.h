@@ -1,5 +1,5 @@
-// Builds trees without text, for the scripts that commands write. Names of files go into a tree as they are, and nobody
-// parses them.
+// Builds trees without text, for the scripts that commands write. Names of files go into a tree unchanged, and are
+// never parsed.
 #pragma once
 
 #include <cstdint>
@@ -14,8 +14,8 @@
 
 namespace espy::syntax {
 
-// Adds nodes to `ast`. Each has the place `span`, which diagnostics show: that of what the user typed. Names are of any
-// bytes; those of variables and maps are given with their `$` and `@`. A node belongs into one place of the tree.
+// Adds nodes to `ast`. Each has the place `span`, which diagnostics show: the place of the typed text. Names are of any
+// bytes. Names of variables and maps include their `$` and `@`. A node belongs into one place of the tree.
 struct Build {
   Ast& ast;
   Span span;

@@ -1,4 +1,4 @@
-// Characters that editors and web pages put in place of those of the language.
+// Characters that editors and web pages put instead of characters of the language.
 #pragma once
 
 #include <string>

@@ -11,8 +11,8 @@ namespace espy::syntax {
 // Returns the script in espy's style; comments of the source stay in place.
 std::string format(const Ast& ast, const source::Sources& sources, source::SourceId source);
 
-// The same for a tree that was built (syntax/build.h), without sources. It is for people: bytes that names have and no
-// script can have are escaped, so that parsing it does not always yield the same tree.
+// The same for a tree that was built (syntax/build.h), without sources. The text is to be read: it escapes bytes of
+// names that no script can have, so parsing it does not always yield the same tree.
 std::string format(const Ast& ast);
 
 // Returns an attach point, with its parts in quotes where they need them.

@@ -13,8 +13,8 @@ namespace espy::syntax {
 
 // ---- Tokens of the language.
 //
-// A token is a kind and a position; its text stays in the source. Keywords are identifiers, since each of them can also
-// name a member (`args.return`); the parser distinguishes them by context.
+// A token is a kind and a position; its text stays in the source. Keywords are identifiers, because each of them can
+// also name a member (`args.return`); the parser distinguishes them by context.
 
 enum class TokenKind : uint8_t {
   kEnd,
@@ -164,7 +164,7 @@ class TokenStream {
   // Returns the lexer, positioned after the current token, for lookahead.
   const Lexer& lexer() const { return lexer_; }
   Token peek() const;
-  // For lookahead: if `token`, the last one of `lexer`, begins `::NAME`, moves both behind it and returns true.
+  // For lookahead: if `token`, the last one of `lexer`, begins `::NAME`, moves both after it and returns true.
   static bool skip_qualified_part(Token& token, Lexer& lexer);
   std::string_view source_text() const { return text_; }
   std::string_view text(const Token& token) const { return text_.substr(token.begin, token.end - token.begin); }

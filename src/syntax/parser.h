@@ -22,7 +22,7 @@ namespace espy::syntax {
 
 constexpr const char* kBtfMacro = "BPFTRACE_HAVE_BTF";  // defined where the kernel has BTF
 
-// What is defined before the first line.
+// Definitions before the first line.
 struct Prelude {
   std::vector<CDefinition> definitions;  // macros of included headers
   NameValue constant;                    // constants that no definition needs to give; may be empty
@@ -47,8 +47,7 @@ ExprId parse_expression(const source::Sources& sources, source::SourceId source,
 TypeNameId parse_type(const source::Sources& sources, source::SourceId source, Ast& ast,
                       source::Diagnostics& diagnostics);
 
-// ---- The recursive-descent parser behind syntax/parser.h: a class for each part of the grammar, tied together by
-// Parser.
+// ---- The recursive-descent parser: a class for each part of the grammar, tied together by Parser.
 //
 // Each rule of the grammar is a function that leaves the stream at the first token after the rule. A rule that fails
 // reports an error, returns an invalid id or an `ErrorExpr` and leaves the stream panicking; the rules for statements

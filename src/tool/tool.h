@@ -15,14 +15,14 @@ namespace espy::tool {
 
 // ---- Executables of espy: with a script, a tool, and without.
 //
-// The problem: a tool has to find its script fast and without a doubt, espy must not spend time on looking for one, and
-// the result has to stay a regular executable: strip(1) and objcopy(1) drop what is appended to an ELF file, and move
-// what is in it.
+// The problem: a tool has to find its script fast and without a doubt, and espy must not spend time on a search. The
+// result has to stay a regular executable, but strip(1) and objcopy(1) drop data after an ELF file, and move data in
+// it.
 //
 // The approach: the script is an ELF section of its own, `.espy.tool`, which is not loaded, and a mark in another
 // section, which is loaded, says that there is one. espy reads the mark in memory, and only a tool opens its own file.
-// Building copies the executable of espy, sets the mark, and writes the section, the names of the sections and their
-// table behind the end. The result depends on the executable and the script alone.
+// Building copies the executable of espy, sets the mark, and appends the section, the names of the sections and their
+// table. The result depends on the executable and the script alone.
 
 // Whether this process runs a tool.
 bool runs_tool();
@@ -46,7 +46,7 @@ Result<std::string> with_script(std::string elf, std::string_view script);
 // `Tool` is the script with all that it needs besides the kernel, and bytes for it. src/tool/tool.h puts the
 // bytes into an executable and finds them there. What a tool does when it is started is in src/cli/tool_options.h.
 
-// Of the bytes, and of the options of espy that a tool accepts.
+// The format of the bytes, and of the options of espy that a tool accepts.
 constexpr uint32_t kFormat = 1;
 
 struct Tool {
@@ -64,7 +64,7 @@ struct Tool {
 
 std::string encode(const Tool& tool);
 
-// Fails if the bytes are not those of a tool of this format, or were changed.
+// Fails if the bytes are not a tool of this format, or were changed.
 Result<Tool> decode(std::string_view bytes);
 
 }  // namespace espy::tool

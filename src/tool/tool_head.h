@@ -1,5 +1,5 @@
-// What a script tells about how it is called, without a kernel: the comment that a tool begins with (tools/README.md),
-// and the options that it asks for.
+// The usage of a script, without a kernel: the first comment of a tool (tools/README.md), and the options that it
+// reads.
 #pragma once
 
 #include <optional>
@@ -28,7 +28,7 @@ std::optional<ToolHead> tool_head(std::string_view script);
 Status check_parameters(const ToolHead& head, std::span<const std::string> words);
 
 // The options that a script asks for with getopt(), from its tree alone: no kernel is needed. A call with a default
-// that is not a literal is left out.
+// that is not a literal is skipped.
 std::vector<check::ScriptOption> script_options(std::string_view script);
 
 // Fails if the value does not have the type of the option's default.

@@ -37,8 +37,8 @@ struct TraceScript {
 // there are.
 source::Diagnostic at_target(source::Diagnostic diagnostic, const TraceScript& script, const source::Sources& sources);
 
-// Runs a script that a command has written, or prints why it could not be written. Prints what is left out, as
-// warnings. Returns the exit status.
+// Runs a script that a command has written, or prints why it could not be written. Prints skipped functions and
+// arguments as warnings. Returns the exit status.
 int run_target_script(Result<TraceScript> script, const run::RunOptions& options, run::Environment& environment,
                       const run::PrepareSession& prepare);
 
@@ -64,23 +64,23 @@ class TargetScript {
   static bool has_result(const TraceProbes& probes) { return probes.result.is_there(); }
   static std::vector<std::string> names_of(const TraceProbes& probes);
 
-  // ---- What is not shown, as sentences
+  // ---- Hidden calls and arguments, as sentences
 
   void note_hidden(const TraceTarget& target, const TraceProbes& probes);
-  // Of functions whose returns are not followed.
+  // A sentence about functions whose returns are not followed.
   void note_unsafe(const TraceTarget& target, const std::vector<TraceProbes>& groups);
   static tl::unexpected<Error> fail_unsafe(const TraceTarget& target);
 
   // ---- What the user typed
 
-  // Reports what is wrong with the syntax of an expression.
+  // Reports syntax errors in an expression.
   void check_syntax(const TypedValue& typed);
   // Whether an expression names an argument.
   bool is_named(const TypedValue& typed, const std::string& name);
-  // Adds an expression to the script, with the variables of `names` in place of their names. A pointer to characters
+  // Adds an expression to the script, with the variables of `names` instead of their names. A pointer to characters
   // that is compared with a text is read.
   syntax::ExprId expression(const TypedValue& typed, const std::vector<std::string>& names);
-  // Functions of a wildcard that lack an argument or a result which the target names, and others have, are left out.
+  // Functions of a wildcard that lack an argument or a result which the target names, and others have, are skipped.
   bool has_all_named(const TraceTarget& target, const TraceProbes& probes, const std::vector<std::string>& known);
 
   // ---- Pieces of the script
@@ -114,7 +114,7 @@ class TargetScript {
 
  private:
   // The source of the parser has the text at its place, and another word of the same length for `return`. The spans of
-  // the nodes, and of the diagnostics, are those in what was typed.
+  // the nodes, and of the diagnostics, are in the typed text.
   syntax::ExprId parse(const TypedValue& typed, syntax::Ast& ast, source::Diagnostics& diagnostics);
   syntax::TypeName type_name(types::TypeId id) const;
   void read_compared_texts(syntax::ExprId id);

@@ -1,7 +1,7 @@
 // trace: `espy trace`.
 //
-// Takes targets, as they are typed, and finds their probes and arguments (trace_target.h). It builds the script that
-// shows their calls, a tree; `--dump=script` shows it.
+// Takes typed targets, and finds their probes and arguments (trace_target.h). It builds the script that shows their
+// calls, a tree; `--dump=script` shows it.
 #pragma once
 
 #include <cstdint>
@@ -18,7 +18,7 @@ namespace espy::trace {
 struct TraceOptions {
   bool is_graph = false;
   bool is_ordered = false;       // only calls within each other, in the order of the targets
-  bool shows_addresses = false;  // of structs: not what is there
+  bool shows_addresses = false;  // structs: only the address
   uint64_t depth = 0;            // 0: any
   uint64_t slower_than_ns = 0;
   uint64_t events = 0;  // after which it ends; 0: none
@@ -30,8 +30,8 @@ struct TraceOptions {
   bool are_trees() const { return !when.empty() || (is_graph && slower_than_ns != 0); }
 };
 
-// The sources of `environment` get what the user typed, which the spans of the tree are in, and its diagnostics what is
-// wrong with the syntax of that.
+// The sources of `environment` get the typed text, which the spans of the tree are in, and its diagnostics the syntax
+// errors.
 Result<TraceScript> write_trace_script(std::span<const std::string> targets, const TraceOptions& options,
                                        run::Environment& environment);
 

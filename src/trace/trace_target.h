@@ -14,7 +14,7 @@
 
 namespace espy::trace {
 
-// ---- The targets of `espy trace`, as they are typed:
+// ---- The typed targets of `espy trace`:
 //
 //   FUNCTION                            a function of the kernel, with all arguments and what it returns
 //   FUNCTION(a, a->b.c, return)         with these values; none of them `return`: only its entry
@@ -47,11 +47,10 @@ std::vector<std::string> split_trace_targets(std::span<const std::string> argume
 
 Result<TraceTarget> parse_trace_target(const std::string& text);
 
-// Whether an expression has what is returned in it.
+// Whether an expression contains the return value.
 bool names_return(std::string_view expression);
 
-// The expression with `retval` in place of `return`, which expressions do not know: "return < 0" becomes
-// "retval < 0".
+// The expression with `retval` instead of `return`, which expressions do not know: "return < 0" becomes "retval < 0".
 // Each byte stays at its place.
 std::string with_result(std::string_view expression);
 
@@ -60,7 +59,7 @@ std::string with_result(std::string_view expression);
 // An expression of a script: `args.skb`, `(struct sk_buff *)arg0`, `retval`.
 struct TraceValue {
   std::string word;         // "args", "arg0", "retval"; empty: there is no value
-  std::string member;       // of args, as the file names it; else empty
+  std::string member;       // the name of args in the file; otherwise empty
   types::TypeId cast = {};  // invalid: without a cast
 
   bool is_there() const { return !word.empty(); }
@@ -76,7 +75,7 @@ struct TraceArgument {
 // Where the probes of an action are.
 struct TracePlace {
   std::vector<syntax::AttachPoint> points;  // empty: there is none
-  // Of functions that a wildcard matched, the probe of each point: with the types of arguments, and without. Else
+  // For functions that a wildcard matched, the probe of each point: with the types of arguments, and without. Else
   // empty: the user has typed the point.
   std::vector<spec::BoundProbe> typed, plain;
 };
@@ -88,11 +87,11 @@ struct TraceProbes {
   std::string name;      // as it is shown; empty: of a wildcard, shown as `func`
   std::string function;  // the value of `func`; empty: of a wildcard
   std::vector<TraceArgument> arguments;
-  std::set<std::string> hidden = {};  // names of arguments that cannot be named: those of others, and ""
+  std::set<std::string> hidden = {};  // names that cannot be used: names of other arguments, and ""
   TraceValue result;                  // not there: it returns nothing
   std::string why_no_result = {};     // why a result that there is cannot be read: "`retval` is ..."
   std::string prototype;              // in C; empty: unknown
-  // The stack pointer, the same at the entry and at the return, tells a call from all that it makes. An exception may
+  // The stack pointer, the same at the entry and at the return, distinguishes a call from its callees. An exception may
   // leave calls without a return.
   bool has_frames = false;
   bool is_system_call = false;  // the probes are the events of its entry and its exit
@@ -100,9 +99,9 @@ struct TraceProbes {
   std::vector<std::string> unsafe = {};
 };
 
-// `names_return`: the user asks for returns, so that those that could end the program are probed, too.
-// One element, or, for a wildcard in a program, one for each list of arguments that its functions have. The error names
-// what is not found, and the nearest name that is.
+// `names_return`: the user asks for returns, so returns that could end the program are probed, too. One element, or,
+// for a wildcard in a program, one for each list of arguments that its functions have. The error has the missing name,
+// and the nearest existing name.
 Result<std::vector<TraceProbes>> find_trace_probes(const TraceTarget& target, bool names_return,
                                                    run::Environment& environment);
 

@@ -24,14 +24,14 @@ namespace espy::types {
 class Parts {
  public:
   // Returns whether a struct with these members may be defined; if not, it never will be. Requires that the structs
-  // among the members, also as elements of arrays, are complete, unless they cannot be completed: those are refused
-  // from then on, so that what was counted here stays true.
+  // among the members, also as elements of arrays, are complete, unless they cannot be completed. Such structs are
+  // refused from then on, so that these counts stay true.
   bool may_define(const Types& types, TypeId struct_type, std::span<const Member> members);
   bool is_refused(TypeId struct_type) const { return refused_.contains(struct_type); }
 
  private:
   struct Extent {
-    uint32_t count = 1;  // of members, those of structs within included, and of the struct itself
+    uint32_t count = 1;  // of members, including members of inner structs, and of the struct itself
     uint32_t depth = 1;
   };
   std::map<TypeId, Extent> defined_;

@@ -20,7 +20,7 @@ namespace espy::types {
 
 enum class Unit : uint8_t { kNone, kBytes, kNanoseconds, kMicroseconds, kMilliseconds, kSeconds };
 
-// Returns the unit that the last word of a name tells: bytes of "@read_bytes", nanoseconds of "@ns" and "@wait_nsecs".
+// Returns the unit from the last word of a name: bytes of "@read_bytes", nanoseconds of "@ns" and "@wait_nsecs".
 Unit unit_of(std::string_view name);
 
 // Returns the unit that a word stands for: "ns", "bytes", "s"; nullopt for other words.
@@ -53,7 +53,7 @@ enum class Kind : uint8_t {
   kRecord,    // `members` with names, from a record expression of the script
   kStruct,    // C struct or union (`is_union`): `name`, `members`; possibly incomplete
   kFunction,  // only behind a pointer; `element` is the return type, `members` the parameters
-  // Aggregations, valid only as the value of a map. `is_signed` is that of the aggregated values.
+  // Aggregations, valid only as the value of a map. `is_signed`: of the aggregated values.
   kCount,
   kSum,
   kMin,

@@ -20,7 +20,7 @@ namespace espy::watch {
 
 // ---- Text in the columns of a terminal
 
-// Returns how many columns a text takes: two for wide characters, none for those that combine with the one before.
+// Returns how many columns a text takes: two for wide characters, none for characters that combine with the one before.
 // Bytes that are not UTF-8, and control characters, count as one; `printable_line` leaves none.
 size_t columns_of(std::string_view text);
 
@@ -31,7 +31,7 @@ std::string_view cut(std::string_view text, size_t columns);
 std::string left_aligned(std::string_view text, size_t columns);
 std::string right_aligned(std::string_view text, size_t columns);
 
-// ---- The maps of a run as rows of text, with what has changed since they were read before
+// ---- The maps of a run as rows of text, with the changes since the last reading
 
 // An element of a map. All text can be shown by a terminal as it is, and has no newlines.
 struct Row {
@@ -50,7 +50,7 @@ struct Table {
   std::string note;  // " (sampled 25%)"
   bool has_rates = false;
   std::vector<Row> rows = {};  // the largest value first
-  bool is_scratch = false;     // holds what is between two events (check::scratch_maps): folded
+  bool is_scratch = false;     // a working map (check::scratch_maps): folded
 };
 
 class Tables {
@@ -59,7 +59,7 @@ class Tables {
   explicit Tables(output::TextStyle style, std::set<std::string> scratch = {})
       : style_(std::move(style)), scratch_(std::move(scratch)) {}
 
-  // Takes the maps of a moment, `now_ns` by a monotonic clock, in the order of their names; empty ones are left out.
+  // Takes the maps of a moment, `now_ns` by a monotonic clock, in the order of their names; empty ones are skipped.
   std::vector<Table> read(std::vector<output::MapView> views, uint64_t now_ns);
 
  private:
@@ -112,8 +112,8 @@ struct Line {
 };
 
 // Returns up to `view.rows` lines. The status, the losses and the scalars come first, and stay while the maps scroll.
-// Where the maps do not fit, each gets a fair share, and a line says what is left out; those that would get less than a
-// few lines come below, where scrolling leads.
+// If the maps do not fit, each gets a fair share, and a line says how much is hidden. Maps that would get less than a
+// few lines come below, for scrolling.
 std::vector<Line> make_page(const PageContent& content, const View& view);
 
 // A step of scrolling. The first step forward from a part of each map, which kHome shows, leads to the first line of

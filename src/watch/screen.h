@@ -27,7 +27,7 @@
 
 namespace espy::watch {
 
-// What is typed at a terminal.
+// Keys that are typed at a terminal.
 struct Key {
   enum class Kind { kText, kEnter, kBackspace, kEscape, kTab, kUp, kDown, kPageUp, kPageDown, kHome, kEnd, kOther };
   Kind kind = Kind::kOther;
@@ -35,7 +35,7 @@ struct Key {
 };
 
 // Takes what one read gave. An escape that nothing follows is the key; others begin a sequence, which is kOther if it
-// is of none of the keys above. What is no text is left out.
+// is of none of the keys above. Other bytes are skipped.
 std::vector<Key> keys_of(std::string_view bytes);
 
 // Whether stdin and stdout are a terminal that has a screen: $TERM is set, and not `dumb`.
@@ -84,7 +84,7 @@ class HeldSink final : public output::ForwardingSink {
         holds_messages_(holds_messages) {}
 
   void hold() { is_holding_ = true; }
-  // Passes on what was kept: the last of it, if it was much.
+  // Passes on the kept output, or the last part if it was much.
   void release();
 
   void text(std::string_view kind, std::string_view text) override;

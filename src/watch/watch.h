@@ -1,5 +1,4 @@
-// watch: --watch, which shows the maps of a run while it goes on, on a terminal in place, elsewhere as text after each
-// interval.
+// watch: --watch, which shows the maps of a live run: on a terminal in place, elsewhere as text after each interval.
 #pragma once
 
 #include <cstdint>
@@ -21,7 +20,7 @@ struct WatchOptions {
   uint64_t interval_ns = 1'000'000'000;
   std::string script;  // its name
   output::TextStyle style;
-  std::set<std::string> scratch_maps = {};  // the names of those that are folded
+  std::set<std::string> scratch_maps = {};  // the names of folded maps
   bool has_colors = true;
   bool is_text_hidden = true;       // the screen hides where the output of the script goes
   bool are_messages_hidden = true;  // ... and where messages go

@@ -41,7 +41,7 @@ using ResultLocation = ResultPlace (*)(const types::Types& types, const Arch& ar
 
 // ---- How rustc passes values.
 
-// Whether the place of an argument or a result is the same in all versions of rustc, and debug information tells it.
+// Whether the place of an argument or a result is the same in all versions of rustc, and debug information gives it.
 bool is_known_in_rust(const types::Types& types, const PassedValue& value);
 
 // ---- Operands of USDT probes, which are in the syntax of the CPU's assembler.
@@ -63,7 +63,7 @@ struct UsdtOperand {
 struct UsdtSyntax {
   // Parses an operand without its size ("SIZE@") into `out`; false if it is not understood.
   bool (*parse)(std::string_view operand, UsdtOperand& out) = nullptr;
-  // The operand with a number in place of its symbol and displacement.
+  // The operand with a number instead of its symbol and displacement.
   std::string (*with_displacement)(std::string_view operand, int64_t displacement) = nullptr;
   // Offset in struct pt_regs of a register, or of a part of one, by its assembler name.
   std::optional<uint32_t> (*register_offset)(const Arch& arch, std::string_view name) = nullptr;
@@ -106,7 +106,7 @@ struct ProbedNop {
 struct Syscall {
   uint32_t number;
   std::string_view name;        // in the system call table
-  std::string_view tracepoint;  // name of its tracepoints; that of the function in the kernel
+  std::string_view tracepoint;  // name of its tracepoints; name of the function in the kernel
 };
 
 // Constants whose names begin with `prefix`. `names` has them without it, separated by blanks: "NAME=VALUE", or "NAME"
@@ -140,7 +140,7 @@ struct GoAbi {
   uint32_t vector_register_count = 0;
   uint32_t stack_argument_start_bytes = 0;  // from the stack pointer at function entry to the first stack argument
   std::optional<Register> goroutine = {};   // the address of the running goroutine's runtime.g
-  // Offset behind the stack check at the start of a function's code; 0 if it has none.
+  // Offset after the stack check at the start of a function's code; 0 if it has none.
   uint64_t (*find_stack_check_end)(std::span<const uint8_t> code) = nullptr;
   // Whether the bytes are one instruction that returns from a function.
   bool (*is_return)(std::span<const uint8_t> instruction) = nullptr;
@@ -174,9 +174,9 @@ struct Arch {
   std::span<const uint32_t> syscall_argument_offsets;
   std::optional<RegisterValue> compat_task;  // what a register holds while 32-bit code runs
   // Set while the kernel handles a 32-bit call, whose number means another one; 64-bit code can make such calls, too.
-  // nullopt: it cannot, and `compat_task` tells.
+  // nullopt: it cannot, and `compat_task` shows it.
   std::optional<TaskFlag> compat_call = {};
-  std::span<const ConstantGroup> abi_constants = {};  // those that other CPUs do not have, or with other values
+  std::span<const ConstantGroup> abi_constants = {};  // constants that other CPUs lack, or have with other values
 
   // ---- Function calls
   std::span<const uint32_t> argument_offsets;  // of integer arguments
@@ -190,16 +190,15 @@ struct Arch {
   std::span<const uint64_t> callee_saved;   // DWARF numbers of registers that a function preserves
   ArgumentLocations argument_locations = nullptr;
   ResultLocation result_location = nullptr;
-  // Offset from the thread pointer to the thread-local variables of an executable, whose PT_TLS segment has this size
-  // and alignment in bytes (ELF Handling for Thread-Local Storage, 3: variants I and II).
+  // Offset from the thread pointer to the thread-local variables of an executable. Its PT_TLS segment has this size and
+  // alignment in bytes (ELF Handling for Thread-Local Storage, 3: variants I and II).
   int64_t (*thread_local_start)(uint64_t size_bytes, uint64_t align_bytes) = nullptr;
 
   // ---- Stacks
   UnwindConvention unwind = {};
   std::string_view signal_trampoline;  // symbol of the code that a signal handler returns to
-  // Of the kernel, between a tracepoint and bpf_trace_runN(), which runs programs: 1 where __bpf_trace_NAME() has a
-  // frame, as kernels that need frame pointers are compiled with -fno-optimize-sibling-calls, so that it does not end
-  // in a jump.
+  // Kernel frames between a tracepoint and bpf_trace_runN(), which runs programs. 1 if __bpf_trace_NAME() has a frame:
+  // kernels that need frame pointers are compiled with -fno-optimize-sibling-calls, so it does not end in a jump.
   uint32_t tracepoint_frames = 0;
 
   // ---- Code

@@ -1,4 +1,4 @@
-// Where instructions lead, for those who read the code of functions. Whether one returns tells Arch.
+// Where instructions lead, for readers of the code of functions. Arch knows whether an instruction returns.
 #pragma once
 
 #include <cstddef>
@@ -26,8 +26,8 @@ bool saves_return_address(const Arch& arch, std::span<const uint8_t> code);
 // its first byte.
 bool is_repeated(const Arch& arch, std::span<const uint8_t> code);
 
-// `before`: the instruction in front, or empty. Both have their whole length, Arch::instruction_length. Of a CPU that
-// nothing is known of, kUnknown.
+// `before`: the instruction in front, or empty. Both have their whole length, Arch::instruction_length. kUnknown for an
+// unknown CPU.
 Flow flow_of(const Arch& arch, std::span<const uint8_t> before, std::span<const uint8_t> instruction);
 
 // ---- Instructions that the kernel's uprobes emulate. They execute others out of their place, by a single step, which

@@ -9,7 +9,7 @@
 
 namespace espy::kernel {
 
-// Whether a value is passed as floating-point numbers are. That of __int128, which has a name, is as two integers are.
+// Whether a value is passed as floating-point numbers are. __int128, which has a name, is passed like two integers.
 inline bool is_float(const types::Type& type) { return type.kind == types::Kind::kFloat && type.name.empty(); }
 
 // Where arguments go: in the next register of a kind, else on the stack.

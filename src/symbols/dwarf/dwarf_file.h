@@ -70,7 +70,7 @@ struct Range {
 };
 struct RangeList {
   std::vector<Range> ranges;
-  size_t steps = 0;  // entries that were read, also those of discarded code
+  size_t steps = 0;  // entries that were read, including entries of discarded code
 };
 RangeList range_list_of(const Dwarf_Die& die);
 std::vector<Range> ranges_of(const Dwarf_Die& die);
@@ -103,15 +103,15 @@ struct Unit {
   std::vector<FunctionCode> functions;  // sorted by address
 };
 
-// A range of the code of a unit. Those of several units can overlap.
+// A range of the code of a unit. Ranges of several units can overlap.
 struct UnitCode {
   Range range;
   size_t unit = 0;
   uint64_t highest = 0;  // where the code of this and of all earlier ones ends
 };
 
-// A copy of a function that GCC has made for some of its calls: without arguments that all of these pass alike
-// (.constprop), or with others, and perhaps without a result (.isra, .part: GCC, ipa-sra.cc, ipa-split.cc).
+// A copy of a function that GCC has made for some of its calls. It lacks arguments that all of these pass alike
+// (.constprop), or has others, and perhaps no result (.isra, .part: GCC, ipa-sra.cc, ipa-split.cc).
 enum class Clone : uint8_t { kNone, kOfArguments, kOfResult };
 
 class Calls;
@@ -158,7 +158,7 @@ class File {
   // Returns the location of the caller's value of a register while the code is at `address`. An expression without
   // operations means that the register is unchanged; nullopt that there is no rule.
   std::optional<Expression> callers_register(uint64_t address, int number);
-  // Whether it is an executable, whose functions cannot be interposed by those of other files.
+  // Whether it is an executable, whose functions cannot be interposed by functions of other files.
   bool is_executable();
   // Returns the PT_TLS segment; nullopt if there is none.
   std::optional<GElf_Phdr> thread_local_segment();
@@ -224,7 +224,7 @@ class File {
   std::unique_ptr<Package> package_;  // of .dwo files
   std::unique_ptr<SplitFiles> split_files_;
   Opened supplement_;                           // the file that several debug files share (.gnu_debugaltlink)
-  std::unique_ptr<std::string> no_supplement_;  // in place of one that is not found
+  std::unique_ptr<std::string> no_supplement_;  // instead of one that is not found
   Dwarf* supplement_dwarf_ = nullptr;
   Dwarf* dwarf_ = nullptr;
   bool has_unread_eh_frame_ = false;

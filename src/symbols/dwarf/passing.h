@@ -63,7 +63,7 @@ class Calls {
   std::map<Key, Function> functions_;
 };
 
-// ---- What debug information tells of how a function is called, for a CPU's calling convention (kernel/arch/arch.h).
+// ---- Facts in debug information about the call of a function, for a CPU's calling convention (kernel/arch/arch.h).
 // Internal to dwarf/.
 
 // What decides whether a compiler may change how a function is called.
@@ -71,7 +71,7 @@ struct Linkage {
   bool is_global = false;  // other files may call it
   bool is_optimised = true;
 };
-using OptimisedUnits = std::map<const void*, bool>;  // those that were looked at
+using OptimisedUnits = std::map<const void*, bool>;  // examined types
 Linkage linkage_of(File& file, const Dwarf_Die& function, uint64_t entry, OptimisedUnits& known);
 
 // Returns why arguments and results are not where the calling convention of the CPU has them, as a predicate: "is not
@@ -80,23 +80,23 @@ std::string_view why_no_convention(const Dwarf_Die& function, const Linkage& lin
 // The same for a result of the type.
 std::string_view why_no_result(const Dwarf_Die& function, const types::Type& result, const Linkage& linkage);
 // Whether a function that leaves its result in memory might not return the address: LLVM drops `sret` from functions
-// that no other file calls, and does not tell.
+// that no other file calls, without a mark.
 bool may_lose_address(const Dwarf_Die& function, const Linkage& linkage);
 constexpr std::string_view kNoAddress = "is in memory at an address that an optimised function need not return";
 
 struct Passed {
   kernel::PassedValue value;  // its type may be another one that is passed in the same way
-  // Why nothing is known of its place, nor of those of arguments behind it: "is of a type that ..."; "" if it is known.
+  // Why its place, and the places of later arguments, are not known: "is of a type that ..."; "" if it is known.
   std::string_view unknown = {};
 };
 // Returns a value of the type, void for nullopt. `found`: the location of the argument, if it is one.
 Passed passed_value(TypeReader& reader, const std::optional<Dwarf_Die>& type, const LocateResult* found);
 
-// ---- What a C++ class tells of how its values are passed. Internal to dwarf/.
+// ---- Properties of a C++ class that decide how its values are passed. Internal to dwarf/.
 
 // Whether the class itself, apart from its members and bases, is not trivial for the purposes of calls (Itanium C++
-// ABI, 1.1): its destructor or a copy or move constructor is user-provided, all of these constructors are deleted, or
-// it has virtual functions or bases.
+// ABI, 1.1). Then its destructor or a copy or move constructor is user-provided, all of these constructors are deleted,
+// or it has virtual functions or bases.
 bool is_non_trivial_by_itself(const Dwarf_Die& plain_class);
 
 }  // namespace espy::symbols::dwarf

@@ -54,8 +54,8 @@ class Scopes {
   Range found_for_;               // and the addresses for which it holds
 };
 
-// Returns the variables and parameters that a scope declares, also those of its abstract origin that an instance does
-// not repeat. Parameters can be unnamed.
+// Returns the variables and parameters that a scope declares, including variables of its abstract origin that an
+// instance does not repeat. Parameters can be unnamed.
 std::vector<VisibleVariable> variables_of(const Dwarf_Die& scope);
 
 // Returns the entry address of a function or an inlined instance; nullopt if it has no code.
@@ -112,7 +112,7 @@ struct LineTableSize {
 // another version.
 std::optional<LineTableSize> line_table_size(std::string_view section, uint64_t offset);
 
-// Returns how many bytes of the section that looks at: those of the table as its header says, up to the end.
+// Returns how many bytes max_rows() inspects: the length of the table from its header, up to the end of the section.
 uint64_t line_table_bytes(std::string_view section, uint64_t offset);
 
 }  // namespace espy::symbols::dwarf

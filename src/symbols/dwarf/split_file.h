@@ -18,12 +18,12 @@
 
 namespace espy::symbols::dwarf {
 
-// ---- A DWARF package (.dwp): the .dwo files of a program in one. libdw before 0.191 reads single .dwo files only,
-// which are made of the package one by one, when a unit is needed. Internal to dwarf/.
+// ---- A DWARF package (.dwp): the .dwo files of a program in one. Before 0.191, libdw reads only single .dwo files.
+// They are made from the package one by one, when a unit is needed. Internal to dwarf/.
 
 class Package {
  public:
-  // Fails if the file is no package.
+  // Fails if the file is not a package.
   static Result<Package> open(const std::string& path);
 
   // Returns the .dwo file of a unit; "" if the package does not have the unit.
@@ -55,7 +55,7 @@ class Package {
 // ---- .dwo files: the parts of debug information that the linker does not copy (DWARF 5, 7.3.2). Internal to dwarf/.
 //
 // libdw searches them itself, at paths that a program names and that may lead to a FIFO, and maps them. So espy reads
-// them, as it reads other files of others, and libdw finds copies in a directory that belongs to espy.
+// them like other files of others, and libdw finds copies in a directory that belongs to espy.
 
 // Returns a relocatable ELF file with sections by their names.
 std::string make_elf(const std::vector<std::pair<std::string, std::string>>& sections, uint16_t machine);
@@ -77,14 +77,14 @@ struct SplitFile {
 
 // The .dwo files of a program, and the directory in which libdw finds one for the time of a call.
 //
-// All units of a program can refer to one file, by many paths, and files of zeros take no disk: so a file is read once,
-// and what is read and copied is bounded by what the files take of the disk.
+// All units of a program can refer to one file, by many paths, and files of zeros take no disk. So a file is read once,
+// and the disk space of the files limits the read and copied bytes.
 class SplitFiles {
  public:
   static Result<SplitFiles> make();
 
   const std::string& directory() const { return directory_; }
-  // Allows for what is read of a file, and for what is made of it. Requires a call for the program itself.
+  // Allows for the bytes that are read from a file and made from it. Requires a call for the program itself.
   void allow_for(const UntrustedFile& file);
   // Returns the file at the path if it has that unit, otherwise null.
   SplitFile* find(const std::string& path, uint64_t unit_id);
@@ -93,11 +93,11 @@ class SplitFiles {
   // Calls `read` while libdw finds the file under the name of a .dwo file. An absolute name requires CAP_SYS_CHROOT.
   // Returns what `read` returns; false if it was not called, as for a name with "..".
   bool show(SplitFile& file, const std::string& name, const std::function<bool()>& read) const;
-  // Calls `read` while libdw finds no .dwo file; it does not search for that of the same unit again. Requires
+  // Calls `read` while libdw finds no .dwo file; it does not search for the file of the same unit again. Requires
   // CAP_SYS_CHROOT; otherwise does nothing.
   void hide(const std::function<bool()>& read) const;
   uint64_t debug_bytes() const { return debug_bytes_; }  // of all files that find() has returned
-  bool has_refused() const { return has_refused_; }      // a file, since it would take too much
+  bool has_refused() const { return has_refused_; }      // a file, because it would take too much
 
  private:
   explicit SplitFiles(ScratchDirectory scratch);

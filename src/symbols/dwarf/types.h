@@ -70,16 +70,17 @@ std::optional<Dwarf_Die> type_of(const Dwarf_Die& die);
 Dwarf_Die peeled(const Dwarf_Die& type);
 // Whether it is the type that GNU as gives the result of each function: unspecified, and without a name.
 bool is_of_assembler(const Dwarf_Die& type);
-// Returns the size of a type in bytes without the padding behind its last member; 0 if it is unknown.
+// Returns the size of a type in bytes without the padding after its last member; 0 if it is unknown.
 uint64_t size_of_members(const Dwarf_Die& type);
-// Returns the offset of a member or a base in its struct, in bytes; nullopt if only values tell it: of a virtual base.
+// Returns the offset of a member or a base in its struct, in bytes; nullopt for a virtual base, whose offset only
+// values show.
 std::optional<uint64_t> offset_of(const Dwarf_Die& member);
 // Returns a type in the syntax of C: "const char *", "struct node *", "size_t", "int[4]".
 std::string c_name(const std::optional<Dwarf_Die>& type);
 
 class TypeReader {
  public:
-  // Requires a `completer` that calls `complete`. `name` is that of the program.
+  // Requires a `completer` that calls `complete`. `name`: in the program.
   TypeReader(File& file, types::Types& types, types::Types::Completer completer, std::string name);
 
   types::Types& types() { return types_; }
@@ -88,7 +89,7 @@ class TypeReader {
   void complete(types::TypeId struct_type);
   // Whether a type is std::string of libstdc++, whose first word points to its text.
   bool is_standard_string(const Dwarf_Die& type);
-  // Whether it is a class that is passed and returned by address, since it is not trivial for the purposes of calls.
+  // Whether it is a class that is passed and returned by address, because it is not trivial for the purposes of calls.
   bool is_passed_by_reference(const Dwarf_Die& type) { return is_passed_by_reference(type, 0); }
 
  private:
@@ -103,7 +104,7 @@ class TypeReader {
   std::optional<types::Member> convert_member(const Dwarf_Die& member);
   std::vector<types::Member> convert_variants(const Dwarf_Die& part);
   std::vector<types::Member> text_members(uint32_t address_offset_bytes, uint32_t length_offset_bytes);
-  std::vector<types::Member> rust_string_members(const Dwarf_Die& type);  // empty: it is no String
+  std::vector<types::Member> rust_string_members(const Dwarf_Die& type);  // empty: it is not a String
   void complete_parts(types::TypeId type);
   types::Origin origin_of(const Dwarf_Die& type);
   // Searches all units for the definition of a class that is declared.
@@ -113,7 +114,7 @@ class TypeReader {
   types::Types& types_;
   uint32_t module_;
   std::vector<Dwarf_Die> origins_;         // by btf_id - 1
-  std::map<const void*, uint32_t> known_;  // btf_id by address of the DIE, as the key of the next two
+  std::map<const void*, uint32_t> known_;  // btf_id by address of the DIE, like the key of the next two
   std::map<const void*, types::TypeId> enums_;
   std::map<const void*, bool> by_reference_;
   std::set<const void*> units_with_strings_;  // those whose declarations are in the next one

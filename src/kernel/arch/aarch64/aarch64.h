@@ -17,7 +17,7 @@ extern const Arch kArm64;
 
 namespace aarch64 {
 
-// Words of struct pt_regs behind x0 to x30. The first 34 words are ABI, struct user_pt_regs (asm/ptrace.h); the rest is
+// Words of struct pt_regs after x0 to x30. The first 34 words are ABI, struct user_pt_regs (asm/ptrace.h); the rest is
 // the kernel's (arch/arm64/include/asm/ptrace.h).
 enum Slot : uint32_t { kLink = 30, kSp, kPc, kState, kOrigX0, kSyscall, kSlots = 42 };
 
