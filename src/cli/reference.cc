@@ -41,10 +41,22 @@ std::string head(std::string_view title, std::string_view text, std::span<const 
 
 std::string code_block(std::string_view text) { return fmt::format("```\n{}\n```\n\n", text); }
 
+// The form of a probe type, "software:EVENT or software:EVENT:COUNT", with its attach points as code.
+std::string with_code(const spec::Provider& provider) {
+  std::string out;
+  for (std::string_view word : split(provider.form, ' ')) {
+    const std::string_view comma = word.ends_with(',') ? "," : "";
+    word.remove_suffix(comma.size());
+    const std::string_view mark = word.starts_with(provider.name) ? "`" : "";
+    out += fmt::format("{}{}{}{}{}", out.empty() ? "" : " ", mark, word, mark, comma);
+  }
+  return out;
+}
+
 std::string probe_section(const spec::Provider& provider) {
-  std::string out = fmt::format("## {}\n\n{}\n\nWritten {}", provider.name, provider.doc, provider.form);
-  if (!provider.aliases.empty()) out += fmt::format(", with `{}` for short", fmt::join(provider.aliases, "`, `"));
-  return out + ".\n\n" + code_block(provider.example);
+  std::string out = fmt::format("## {}\n\n{}\n\nForm: {}.", provider.name, provider.doc, with_code(provider));
+  if (!provider.aliases.empty()) out += fmt::format(" Short: `{}`.", fmt::join(provider.aliases, "`, `"));
+  return out + "\n\n" + code_block(provider.example);
 }
 
 std::string builtin_section(const spec::Builtin& builtin) {
