@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """The website of scripts/make-site: each link leads to a page and a heading that are there, nothing is loaded from other hosts,
-and the search knows the pages. Status 77 without MkDocs."""
+and the search knows the pages. Status 77 without MkDocs and its theme Material."""
 
 import html.parser
 import json
@@ -59,7 +59,13 @@ def main():
         return 77
     with tempfile.TemporaryDirectory(prefix="espy-site-") as directory:
         site = pathlib.Path(directory).resolve() / "site"
-        subprocess.run([ROOT / "scripts/make-site", site], check=True, stdout=subprocess.DEVNULL)
+        done = subprocess.run([ROOT / "scripts/make-site", site], capture_output=True, text=True, check=False)
+        if "Unrecognised theme name" in done.stderr:
+            print("mkdocs-material is missing: scripts/install-deps site")
+            return 77
+        if done.returncode != 0:
+            print(done.stderr)
+            return 1
         problems = list(problems_of(site))
     print(*problems, sep="\n", end="\n" if problems else "")
     return 1 if problems else 0
