@@ -255,7 +255,7 @@ int serve_language(const Options& options, const Host&) {
 
 constexpr std::string_view kLanguageServerUsage[] = {"lsp"};
 constexpr std::string_view kLanguageServerNotes =
-    "An editor starts it. It needs no privileges. docs/guides/editors.md has the settings of\neditors.\n";
+    "An editor starts it. It needs no privileges. docs/guides/editors.md has the\nsettings of editors.\n";
 
 constexpr Example kLanguageServerExamples[] = {
     {"espy lsp", "what the settings of an editor name as the server"},
