@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <ftw.h>
 #include <poll.h>
+#include <sched.h>
 #include <signal.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
@@ -28,6 +29,43 @@
 #include "base/strings.h"
 
 namespace espy {
+
+Result<pid_t> start_child(const std::function<int()>& body, const ChildOptions& options) {
+  const pid_t parent = ::getpid();
+  const auto child =
+      options.shares_descriptors
+          ? static_cast<pid_t>(::syscall(SYS_clone, CLONE_FILES | SIGCHLD, nullptr, nullptr, nullptr, nullptr))
+          : ::fork();
+  if (child < 0) return fail_errno("cannot start a process", errno);
+  if (child > 0) return child;
+  if (options.parent_end_signal != 0) {
+    ::prctl(PR_SET_PDEATHSIG, options.parent_end_signal);
+    if (::getppid() != parent) ::_exit(EXIT_FAILURE);
+  }
+  ::_exit(body());
+}
+
+Status start_orphan(const std::function<int()>& body) {
+  const auto start = [&] { return start_child(body) ? EXIT_SUCCESS : EXIT_FAILURE; };
+  const std::optional<int> status = wait_for_child(TRY(start_child(start)));
+  if (status != EXIT_SUCCESS) return fail("cannot start a process");
+  return {};
+}
+
+std::optional<int> wait_for_child(pid_t child) {
+  int status = 0;
+  pid_t ended = 0;
+  while ((ended = ::waitpid(child, &status, 0)) < 0 && errno == EINTR) {
+  }
+  if (ended != child) return std::nullopt;
+  return status;
+}
+
+bool has_child_ended(pid_t child) { return ::waitpid(child, nullptr, WNOHANG) != 0; }
+
+void end_child(pid_t child) {
+  if (::kill(child, SIGKILL) == 0) wait_for_child(child);
+}
 
 void block_all_signals() {
   sigset_t all;
@@ -64,16 +102,16 @@ Result<std::string> decode(const std::string& reply) {
 }
 
 // Signals are blocked before anything is made. No descriptor stays open, as the other end of a pipe would wait for it.
-[[noreturn]] void make_and_clean(pid_t parent, int reply, const std::function<Result<std::string>()>& make,
-                                 const std::function<void(const std::string&)>& clean) {
+int make_and_clean(pid_t parent, int reply, const std::function<Result<std::string>()>& make,
+                   const std::function<void(const std::string&)>& clean) {
   block_all_signals();
   const Result<std::string> made = make();
   const bool is_reported = write_all(reply, encode(made)).has_value();
   ::syscall(SYS_close_range, 0U, ~0U, 0U);
-  if (!made) ::_exit(1);
+  if (!made) return EXIT_FAILURE;
   if (is_reported) wait_for_death_of(parent);
   clean(*made);
-  ::_exit(0);
+  return EXIT_SUCCESS;
 }
 
 }  // namespace
@@ -85,9 +123,7 @@ Result<Janitor> Janitor::start(const std::function<Result<std::string>()>& make,
   const OwnedFd reply(ends[0]);
   OwnedFd its_end(ends[1]);
   const pid_t parent = ::getpid();
-  const pid_t pid = ::fork();
-  if (pid < 0) return fail_errno("cannot start a process", errno);
-  if (pid == 0) make_and_clean(parent, its_end.get(), make, clean);
+  const pid_t pid = TRY(start_child([&] { return make_and_clean(parent, its_end.get(), make, clean); }));
   its_end.reset();
   Result<std::string> made = decode(read_to_end(reply.get(), "the reply").value_or(""));
   Janitor janitor(pid, made ? *made : std::string());  // ends the process if there is an error
@@ -96,10 +132,7 @@ Result<Janitor> Janitor::start(const std::function<Result<std::string>()>& make,
 }
 
 Janitor::~Janitor() {
-  if (pid_ == 0) return;
-  if (::kill(pid_, SIGKILL) != 0) return;  // espy is no longer its user (--user): it cleans after the end
-  while (::waitpid(pid_, nullptr, 0) < 0 && errno == EINTR) {
-  }
+  if (pid_ != 0) end_child(pid_);  // if espy may not (--user), it cleans after the end
 }
 
 namespace {
@@ -249,20 +282,18 @@ Result<pid_t> spawn(std::vector<std::string> words, const std::string& scratch,
                     std::span<const Redirection> redirections, const sigset_t& mask, const ProcessLimits& limits) {
   std::vector<std::string> environment = environment_of(scratch);
   ExecReport report = TRY(ExecReport::make());
-  const pid_t child = ::fork();
-  if (child < 0) return fail_errno("cannot run " + words[0], errno);
-  if (child == 0) report.exit_with(execute(pointers(words), pointers(environment), redirections, mask, limits));
+  const pid_t child = TRY(start_child(
+      [&] { return report.fail_with(execute(pointers(words), pointers(environment), redirections, mask, limits)); }));
   report.close_writing_end();
   const int code = report.wait([] { return false; }).value_or(0);
   if (code == 0) return child;
-  ::waitpid(child, nullptr, 0);
+  wait_for_child(child);
   return fail_errno("cannot run " + words[0], code);
 }
 
 void kill_group(pid_t child) {
   ::kill(-child, SIGKILL);
-  while (::waitpid(child, nullptr, 0) < 0 && errno == EINTR) {
-  }
+  wait_for_child(child);
 }
 
 // Returns the status of waitpid(2).
@@ -359,9 +390,10 @@ Result<ExecReport> ExecReport::make() {
   return ExecReport(ends[0], ends[1]);
 }
 
-void ExecReport::exit_with(int code) {
+int ExecReport::fail_with(int code) {
+  constexpr int kNotExecuted = 127;  // as of a shell
   [[maybe_unused]] const ssize_t put = ::write(writing_.get(), &code, sizeof(code));
-  ::_exit(127);
+  return kNotExecuted;
 }
 
 std::optional<int> ExecReport::wait(bool (*is_over)()) {

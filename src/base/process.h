@@ -1,4 +1,5 @@
-// Other programs: running them, cleaning up after this process however it ends, and what they inherit.
+// Child processes: starting and ending them, running other programs, cleaning up after this process however it ends,
+// and what children inherit.
 #pragma once
 
 #include <sys/resource.h>
@@ -16,6 +17,29 @@
 #include "base/result.h"
 
 namespace espy {
+
+// ---- Child processes that run a function of espy.
+
+struct ChildOptions {
+  bool shares_descriptors = false;  // with this process: what one closes is closed for both (CLONE_FILES, clone(2))
+  int parent_end_signal = 0;        // which the child gets when this process ends; 0: none
+};
+
+// Starts a child that calls `body` and ends by _exit(2) with the status that `body` returns: it neither flushes streams
+// nor calls destructors of globals. Returns its process id.
+Result<pid_t> start_child(const std::function<int()>& body, const ChildOptions& options = {});
+
+// The same for a process that nothing waits for: it is a child of init(1).
+Status start_orphan(const std::function<int()>& body);
+
+// Waits until a child has ended. Returns its status as waitpid(2); nullopt if there is no such child.
+std::optional<int> wait_for_child(pid_t child);
+
+// Returns whether a child has ended, or does not exist. Takes its status, so that it is no zombie any more.
+bool has_child_ended(pid_t child);
+
+// Ends a child by SIGKILL, and waits for its end. Does nothing if espy may not kill it, as it has another user now.
+void end_child(pid_t child);
 
 // ---- A process that cleans up after this one, however it ends, also by SIGKILL.
 
@@ -122,8 +146,8 @@ class ExecReport {
   // To be called before the fork.
   static Result<ExecReport> make();
 
-  // In the child: reports the errno of exec(3) and exits with status 127.
-  [[noreturn]] void exit_with(int code);
+  // In the child: reports the errno of exec(3). Returns the exit status of a program that could not be executed, 127.
+  int fail_with(int code);
   // In the parent: to be called after the fork, before `wait`.
   void close_writing_end() { writing_.reset(); }
   // In the parent: waits until the child has executed its program, or ended. Returns the errno that it reported; 0 if

@@ -11,7 +11,6 @@
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/sysmacros.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -19,8 +18,10 @@
 #include <cerrno>
 #include <chrono>
 #include <cstdio>
+#include <cstdlib>
 #include <cstring>
 #include <filesystem>
+#include <functional>
 #include <map>
 #include <set>
 #include <string_view>
@@ -29,6 +30,7 @@
 #include "base/end_request.h"
 #include "base/files.h"
 #include "base/limits.h"
+#include "base/process.h"
 #include "base/strings.h"
 
 namespace espy {
@@ -376,7 +378,7 @@ bool copy_file(const UntrustedFile& file, int copy) {
 
 // Answers with what the file is, waits for a byte that asks for its content, copies that and answers again. Keeps no
 // descriptor of espy: the end of its probes, and of its output, must not wait for this process.
-[[noreturn]] void answer(int socket, int copy, const std::function<Result<UntrustedFile>()>& open) {
+int answer(int socket, int copy, const std::function<Result<UntrustedFile>()>& open) {
   const int null = ::open("/dev/null", O_RDWR | O_CLOEXEC);
   for (int fd = 0; fd < 3; ++fd) ::dup2(null, fd);
   constexpr int kSocket = 3, kCopy = 4;
@@ -394,9 +396,10 @@ bool copy_file(const UntrustedFile& file, int copy) {
     ::strncpy(out.message.data(), file.error().message.c_str(), out.message.size() - 1);
   }
   char asked = 0;
-  if (::send(kSocket, &out, sizeof(out), MSG_NOSIGNAL) < 0 || !file || ::recv(kSocket, &asked, 1, 0) != 1) ::_exit(0);
+  if (::send(kSocket, &out, sizeof(out), MSG_NOSIGNAL) < 0 || !file || ::recv(kSocket, &asked, 1, 0) != 1)
+    return EXIT_SUCCESS;
   if (copy_file(*file, kCopy)) ::send(kSocket, &out, sizeof(out), MSG_NOSIGNAL);
-  ::_exit(0);
+  return EXIT_SUCCESS;
 }
 
 // A child of init, which nothing waits for. `socket` has its answers.
@@ -405,21 +408,14 @@ struct Child {
   OwnedFd copy;
 };
 
-Result<Child> start_child(const std::function<Result<UntrustedFile>()>& open) {
+Result<Child> start_reader(const std::function<Result<UntrustedFile>()>& open) {
   int sockets[2] = {-1, -1};
   if (::socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, sockets) != 0)
     return fail_errno("cannot make a socket", errno);
   Child out{OwnedFd(sockets[0]), OwnedFd(::memfd_create("espy", MFD_CLOEXEC))};
   const OwnedFd theirs(sockets[1]);
   if (!out.copy.valid()) return fail_errno("cannot make a file in memory", errno);
-  const pid_t child = ::fork();
-  if (child < 0) return fail_errno("cannot start a process", errno);
-  if (child == 0) {
-    if (::fork() == 0) answer(theirs.get(), out.copy.get(), open);
-    ::_exit(0);
-  }
-  while (::waitpid(child, nullptr, 0) < 0 && errno == EINTR) {
-  }
+  TRY_STATUS(start_orphan([&] { return answer(theirs.get(), out.copy.get(), open); }));
   return out;
 }
 
@@ -497,7 +493,7 @@ bool is_behind_foreign_mount(const std::string& path) {
 Result<UntrustedFile> open_in_child(const std::string& path, const std::function<Result<UntrustedFile>()>& open) {
   static Copies copies;
   if (patience().left() <= milliseconds(0)) return takes_too_long(path);
-  Child child = TRY(start_child(open));
+  Child child = TRY(start_reader(open));
   const Answer answer = TRY(ask(path, child));
   UntrustedFile out{TRY(copies.get(path, answer.state.identity, child)), path};
   out.take(answer.state);
@@ -506,7 +502,7 @@ Result<UntrustedFile> open_in_child(const std::string& path, const std::function
 
 std::optional<FileState> state_in_child(const std::string& path, const std::function<Result<UntrustedFile>()>& open) {
   if (patience().left() <= milliseconds(0)) return std::nullopt;
-  const auto child = start_child(open);
+  const auto child = start_reader(open);
   const auto answer = child ? ask(path, *child) : tl::unexpected(child.error());
   return answer ? std::optional(answer->state) : std::nullopt;
 }

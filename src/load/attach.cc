@@ -4,18 +4,16 @@
 #include <fmt/format.h>
 #include <linux/bpf.h>
 #include <linux/perf_event.h>
-#include <sched.h>
 #include <signal.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
-#include <sys/prctl.h>
 #include <sys/syscall.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
 #include <csignal>
+#include <cstdlib>
 #include <ctime>
 #include <iterator>
 #include <optional>
@@ -24,6 +22,7 @@
 
 #include "base/clock.h"
 #include "base/files.h"
+#include "base/process.h"
 #include "base/strings.h"
 #include "base/untrusted_file.h"
 #include "kernel/cpu_list.h"
@@ -52,14 +51,13 @@ OwnedFd make_file(std::span<const uint8_t> code) {
 }
 
 // Calls the function once a byte has come, and tells whether it was right; says nothing if the sender has ended.
-[[noreturn]] void call_in_child(Function function, int start, int result) {
-  ::prctl(PR_SET_PDEATHSIG, SIGKILL);
+int call_in_child(Function function, int start, int result) {
   char byte = 0;
-  if (::read(start, &byte, 1) != 1) ::_exit(1);
+  if (::read(start, &byte, 1) != 1) return EXIT_FAILURE;
   byte = kRight;
   for (long i = 1; i <= kCalls; ++i)
     if (function(i) != i) byte = kWrong;
-  ::_exit(::write(result, &byte, 1) == 1 ? 0 : 1);
+  return ::write(result, &byte, 1) == 1 ? EXIT_SUCCESS : EXIT_FAILURE;
 }
 
 struct Pipe {
@@ -106,15 +104,14 @@ NopProbe try_probe_on(const kernel::ProbedNop& nop) {
   const size_t size = nop.example.size();
   void* code = ::mmap(nullptr, size, PROT_READ | PROT_EXEC, MAP_PRIVATE, file.get(), 0);
   if (code == MAP_FAILED) return NopProbe::kUnknown;
-  const pid_t child = ::fork();
-  if (child == 0) {
+  const auto call = [&] {
     start->writer.reset();
-    call_in_child(reinterpret_cast<Function>(code), start->reader.get(), result->writer.get());
-  }
-  const NopProbe out = child < 0 ? NopProbe::kUnknown : try_in(child, file, nop.example_offset, *start, *result);
+    return call_in_child(reinterpret_cast<Function>(code), start->reader.get(), result->writer.get());
+  };
+  const Result<pid_t> child = start_child(call, {.parent_end_signal = SIGKILL});
+  const NopProbe out = child ? try_in(*child, file, nop.example_offset, *start, *result) : NopProbe::kUnknown;
   start->writer.reset();
-  if (child > 0)
-    while (::waitpid(child, nullptr, 0) < 0 && errno == EINTR) continue;
+  if (child) wait_for_child(*child);
   ::munmap(code, size);
   return out;
 }
@@ -564,13 +561,12 @@ Status LinuxMachine::resume(ProgramId program) {
 namespace {
 
 // Reads an iterator to its end, which runs its program for each object. The output comes through the ring.
-[[noreturn]] void run_iterator(int iterator) {
-  ::prctl(PR_SET_PDEATHSIG, SIGKILL);
+int run_iterator(int iterator) {
   char nothing[4 * 1024];
   long got = 0;
   do got = ::read(iterator, nothing, sizeof(nothing));
   while (got > 0 || (got < 0 && (errno == EAGAIN || errno == EINTR)));
-  ::_exit(0);
+  return EXIT_SUCCESS;
 }
 
 }  // namespace
@@ -609,13 +605,11 @@ Status LinuxMachine::start_iterator(ProgramId program, std::span<const uint32_t>
   IterCreateAttr create{TRY(link_iterator(program, target)), 0};
   const OwnedFd iterator(static_cast<int>(bpf(Command::kIterCreate, create)));
   if (!iterator.valid()) return fail("cannot start the iterator");
-  const pid_t child = ::fork();
-  if (child < 0) return fail_errno("cannot start a process for the iterator", errno);
-  if (child == 0) run_iterator(iterator.get());
+  const pid_t child = TRY(start_child([&] { return run_iterator(iterator.get()); }, {.parent_end_signal = SIGKILL}));
   OwnedFd process(static_cast<int>(::syscall(__NR_pidfd_open, child, 0)));
   if (!process.valid()) {
     const int code = errno;
-    ::kill(child, SIGKILL);
+    end_child(child);
     return fail_errno("cannot wait for the process of the iterator", code);
   }
   iterators_.push_back(std::move(process));
@@ -632,11 +626,11 @@ namespace {
 
 // In the closing helper: waits for the end of its parent, closes stdin, stdout and stderr, and exits, which closes the
 // rest.
-[[noreturn]] void close_when_orphaned(pid_t parent) {
+int close_when_orphaned(pid_t parent) {
   block_all_signals();
   wait_for_death_of(parent);
   for (int fd = 0; fd <= 2; ++fd) ::close(fd);
-  ::_exit(0);
+  return EXIT_SUCCESS;
 }
 
 }  // namespace
@@ -655,11 +649,8 @@ void LinuxMachine::detach_all() {
   if (slow_to_close_.empty()) return;
   for (const OwnedFd& fd : slow_to_close_) ::ioctl(fd.get(), PERF_EVENT_IOC_DISABLE, 0);  // no effect on links
   const pid_t parent = ::getpid();
-  const long child = ::syscall(__NR_clone, CLONE_FILES | SIGCHLD, nullptr, nullptr, nullptr, nullptr);
-  if (child == 0) close_when_orphaned(parent);
-  if (child > 0) {
+  if (start_child([&] { return close_when_orphaned(parent); }, {.shares_descriptors = true}))
     for (OwnedFd& fd : slow_to_close_) fd.release();  // the child closes them
-  }
   slow_to_close_.clear();
 }
 

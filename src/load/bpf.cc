@@ -3,19 +3,19 @@
 #include <fcntl.h>
 #include <linux/bpf.h>
 #include <linux/seccomp.h>
-#include <sched.h>
 #include <signal.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <atomic>
 #include <cctype>
 #include <cerrno>
+#include <cstdlib>
+#include <functional>
 #include <new>
 
 #include "base/process.h"
@@ -109,31 +109,27 @@ struct Order {
   uint32_t place;  // of its job
 };
 
-pid_t start_process() {
-  return static_cast<pid_t>(::syscall(__NR_clone, CLONE_FILES | SIGCHLD, nullptr, nullptr, nullptr, nullptr));
-}
+constexpr ChildOptions kCloserOptions = {.shares_descriptors = true, .parent_end_signal = SIGKILL};
 
-// Requires to be in a child of `parent`.
-void end_with(pid_t parent) {
-  ::prctl(PR_SET_PDEATHSIG, SIGKILL);
-  if (::getppid() != parent) ::_exit(0);
-}
+using Closed = std::function<void(uint32_t place)>;
 
-// In the first process, which starts the others. Each takes the next order that there is.
-template <class Closed>
-[[noreturn]] void close_all(int orders, pid_t parent, const Closed& closed) {
-  block_all_signals();
-  end_with(parent);
-  ::setpriority(PRIO_PROCESS, 0, -20);  // what waits to be closed still takes time of others
-  const pid_t first = ::getpid();
-  for (int i = 1; i < kProcesses && ::getpid() == first; ++i)
-    if (start_process() == 0) end_with(first);
+// In each of the processes: takes the next order that there is.
+int close_by_order(int orders, const Closed& closed) {
   Order order = {};
   while (::read(orders, &order, sizeof(order)) == static_cast<ssize_t>(sizeof(order))) {
     ::close(order.descriptor);
     closed(order.place);
   }
-  ::_exit(0);
+  return EXIT_SUCCESS;
+}
+
+// In the first process, which starts the others.
+int close_all(int orders, const Closed& closed) {
+  block_all_signals();
+  ::setpriority(PRIO_PROCESS, 0, -20);  // what waits to be closed still takes time of others
+  for (int i = 1; i < kProcesses; ++i)
+    if (!start_child([&] { return close_by_order(orders, closed); }, kCloserOptions)) break;
+  return close_by_order(orders, closed);
 }
 
 }  // namespace
@@ -145,16 +141,14 @@ Result<std::unique_ptr<LinkCloser>> LinkCloser::start() {
   void* memory = ::mmap(nullptr, sizeof(Progress), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
   if (memory == MAP_FAILED) return fail_errno("cannot share memory with a process", errno);
   auto* progress = new (memory) Progress;
-  const pid_t parent = ::getpid();
-  const pid_t child = start_process();
-  if (child < 0) {
-    const int code = errno;
-    ::munmap(memory, sizeof(Progress));
-    return fail_errno("cannot start a process that closes links", code);
-  }
   // The table of descriptors is the same: the processes keep both ends of the pipe open.
-  if (child == 0) close_all(from.get(), parent, [&](uint32_t place) { --progress->of(place); });
-  return std::unique_ptr<LinkCloser>(new LinkCloser(std::move(from), std::move(to), progress, child));
+  const auto close = [&] { return close_all(from.get(), [&](uint32_t place) { --progress->of(place); }); };
+  const Result<pid_t> child = start_child(close, kCloserOptions);
+  if (!child) {
+    ::munmap(memory, sizeof(Progress));
+    return tl::unexpected(child.error());
+  }
+  return std::unique_ptr<LinkCloser>(new LinkCloser(std::move(from), std::move(to), progress, *child));
 }
 
 // They may be in the middle of closing; nothing waits for them.

@@ -4,12 +4,12 @@
 #include <linux/bpf.h>
 #include <linux/perf_event.h>
 #include <sys/syscall.h>
-#include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <array>
+#include <cstdlib>
 #include <cstring>
 #include <functional>
 #include <memory>
@@ -18,6 +18,7 @@
 #include <utility>
 
 #include "base/files.h"
+#include "base/process.h"
 #include "base/strings.h"
 #include "base/untrusted_file.h"
 #include "kernel/arch/flow.h"
@@ -279,7 +280,7 @@ struct Answer {
   char problem[120] = {};
 };
 
-[[noreturn]] void answer_all(int to, kernel::Kernel& kernel, const std::vector<Wanted>& wanted) {
+int answer_all(int to, kernel::Kernel& kernel, const std::vector<Wanted>& wanted) {
   auto* meter = new Meter(kernel);  // never deleted: the exit closes the links
   for (const auto& [hook, is_return, is_stepped] : wanted) {
     Answer answer;
@@ -293,7 +294,7 @@ struct Answer {
     if (::write(to, &answer, sizeof(answer)) != static_cast<ssize_t>(sizeof(answer))) break;
   }
   ::close(to);
-  ::_exit(0);
+  return EXIT_SUCCESS;
 }
 
 HookCosts measure(kernel::Kernel& kernel, const std::vector<Wanted>& wanted) {
@@ -304,14 +305,9 @@ HookCosts measure(kernel::Kernel& kernel, const std::vector<Wanted>& wanted) {
   if (wanted.empty() || ::pipe(ends) != 0) return HookCosts(std::move(out));
   const OwnedFd from(ends[0]);
   OwnedFd to(ends[1]);
-  const pid_t child = ::fork();
-  if (child == 0) {
-    // A grandchild, which is not waited for: it closes its links for some time.
-    if (::fork() == 0) answer_all(to.get(), kernel, wanted);
-    ::_exit(0);
-  }
+  // It closes its links for some time. If it does not start, the pipe ends without an answer.
+  static_cast<void>(start_orphan([&] { return answer_all(to.get(), kernel, wanted); }));
   to = OwnedFd();
-  if (child > 0) ::waitpid(child, nullptr, 0);
   Answer answer;
   for (HookCost& cost : out) {
     if (::read(from.get(), &answer, sizeof(answer)) != static_cast<ssize_t>(sizeof(answer))) break;

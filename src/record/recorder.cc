@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 #include <poll.h>
 #include <signal.h>
-#include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/utsname.h>
 #include <sys/wait.h>
@@ -22,6 +21,7 @@
 #include "base/clock.h"
 #include "base/end_request.h"
 #include "base/files.h"
+#include "base/process.h"
 #include "base/strings.h"
 #include "base/untrusted_file.h"
 #include "program/unwind_layout.h"
@@ -493,15 +493,13 @@ int record(const run::RunOptions& options, const run::Host& host, const Link& li
                       {*options.record.file, command, options.record.ring, &reader});
 }
 
-[[noreturn]] void run_as_recorder(run::RunOptions options, const run::Host& host, const Link& link, pid_t parent) {
+int run_as_recorder(run::RunOptions options, const run::Host& host, const Link& link) {
   ::signal(kEndSignal, [](int) {});  // outside of the run; then the socket tells the end of the other process
-  ::prctl(PR_SET_PDEATHSIG, kEndSignal);
-  if (::getppid() != parent) ::_exit(EXIT_FAILURE);
   options.output.is_quiet = true;
   const int status = record(options, host, link);
   std::fflush(stdout);
   std::fflush(stderr);
-  ::_exit(status);
+  return status;
 }
 
 // ---- The process that shows
@@ -543,11 +541,8 @@ int show(const run::RunOptions& options, const Link& link, pid_t recorder) {
 }
 
 int status_of(pid_t process) {
-  int status = 0;
-  pid_t ended = 0;
-  while ((ended = ::waitpid(process, &status, 0)) < 0 && errno == EINTR) {
-  }
-  return ended == process && WIFEXITED(status) ? WEXITSTATUS(status) : EXIT_FAILURE;
+  const std::optional<int> status = wait_for_child(process);
+  return status && WIFEXITED(*status) ? WEXITSTATUS(*status) : EXIT_FAILURE;
 }
 
 }  // namespace
@@ -564,16 +559,15 @@ int run_recorded(const run::RunOptions& options, const run::Host& host) {
   if (::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, sockets) != 0)
     return run::complain({fmt::format("cannot start a recorder: error {}", errno)});
   OwnedFd own(sockets[0]), other(sockets[1]);
-  const pid_t parent = ::getpid();
-  const pid_t recorder = ::fork();
-  if (recorder < 0) return run::complain({fmt::format("cannot start a recorder: error {}", errno)});
-  if (recorder == 0) {
+  const auto record = [&] {
     own.reset();
-    run_as_recorder(std::move(whole), host, Link(std::move(other)), parent);
-  }
+    return run_as_recorder(std::move(whole), host, Link(std::move(other)));
+  };
+  const Result<pid_t> recorder = start_child(record, {.parent_end_signal = kEndSignal});
+  if (!recorder) return run::complain(recorder.error());
   other.reset();
-  const int shown = show(options_of_replay(whole), Link(std::move(own)), recorder);
-  const int recorded = status_of(recorder);
+  const int shown = show(options_of_replay(whole), Link(std::move(own)), *recorder);
+  const int recorded = status_of(*recorder);
   return shown != 0 ? shown : recorded;
 }
 

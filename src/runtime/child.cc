@@ -162,19 +162,19 @@ Result<std::string> path_of_program(const std::string& name) {
 
 constexpr uint64_t kPatienceNs = 1'000'000'000;
 
-[[noreturn]] void wait_and_exec(int gate, ExecReport& report, const std::string& program,
-                                std::vector<std::string>& words, const Identity* user) {
+int wait_and_exec(int gate, ExecReport& report, const std::string& program, std::vector<std::string>& words,
+                  const Identity* user) {
   char go = 0;
-  if (::read(gate, &go, 1) != 1) ::_exit(127);
+  if (::read(gate, &go, 1) != 1) return EXIT_FAILURE;
   if (user != nullptr)
-    if (const int code = become(*user); code != 0) report.exit_with(code);
+    if (const int code = become(*user); code != 0) return report.fail_with(code);
   unblock_signals();
   restore_limits();
   std::vector<char*> arguments;
   for (std::string& word : words) arguments.push_back(word.data());
   arguments.push_back(nullptr);
   ::execv(program.c_str(), arguments.data());
-  report.exit_with(errno);
+  return report.fail_with(errno);
 }
 
 }  // namespace
@@ -187,12 +187,10 @@ Result<Child> Child::start(const std::string& command, const Identity* user) {
   if (::pipe2(gate, O_CLOEXEC) < 0) return fail_errno("cannot make a pipe", errno);
   OwnedFd gate_read(gate[0]), gate_write(gate[1]);
   ExecReport report = TRY(ExecReport::make());
-  const pid_t pid = ::fork();
-  if (pid < 0) return fail_errno("cannot start `" + command + "`", errno);
-  if (pid == 0) {
+  const pid_t pid = TRY(start_child([&] {
     gate_write.reset();
-    wait_and_exec(gate_read.get(), report, program, words, user);
-  }
+    return wait_and_exec(gate_read.get(), report, program, words, user);
+  }));
   report.close_writing_end();
   return Child(pid, std::move(gate_write), std::move(report));
 }
@@ -239,10 +237,9 @@ Status Child::let_go() {
 Status Child::end() {
   const pid_t pid = std::exchange(pid_.value, 0);
   if (pid <= 0) return {};
-  int status = 0;
   if (gate_.valid()) {
     gate_.reset();
-  } else if (::waitpid(pid, &status, WNOHANG) != 0) {
+  } else if (has_child_ended(pid)) {
     return {};
   } else {
     ::kill(pid, has_begun_ ? SIGTERM : SIGKILL);  // one that was stopped before it began is not ended by SIGTERM
@@ -251,8 +248,7 @@ Status Child::end() {
           fmt::format("the command of -c runs on, as process {}: SIGTERM has not ended it within a second", pid),
           ETIMEDOUT);
   }
-  while (::waitpid(pid, &status, 0) < 0 && errno == EINTR) {
-  }
+  wait_for_child(pid);
   return {};
 }
 
@@ -358,8 +354,6 @@ bool forward_output(int output, const Patience& patience, OutputPieces& pieces) 
   return !is_over;
 }
 
-bool has_ended(pid_t pid) { return ::waitpid(pid, nullptr, WNOHANG) != 0; }
-
 bool wait_for_end(pid_t pid, const Patience& patience) {
   const OwnedFd process(static_cast<int>(::syscall(SYS_pidfd_open, pid, 0)));
   if (process.valid() && !patience.wait_for(process.get())) return false;
@@ -377,7 +371,7 @@ Error too_long(const std::string& command, const ShellLimits& limits, int code, 
 }
 
 // Takes the exit statuses of commands that were not waited for.
-void reap_left(std::vector<pid_t>& left) { std::erase_if(left, has_ended); }
+void reap_left(std::vector<pid_t>& left) { std::erase_if(left, has_child_ended); }
 
 }  // namespace
 
@@ -396,7 +390,7 @@ Result<ShellResult> run_shell_command(const std::string& command, const ShellLim
   if (forward_output(output.get(), patience, pieces) && wait_for_end(pid, patience))
     return ShellResult{pieces.was_cut(), {}};
   const int code = patience.error();
-  const bool had_ended = has_ended(pid);
+  const bool had_ended = has_child_ended(pid);
   if (!had_ended) {
     ::kill(pid, SIGTERM);
     left.push_back(pid);

@@ -31,6 +31,68 @@ void write_program(const std::string& path, unsigned mode) {
   ASSERT_TRUE(fd.valid());
 }
 
+struct Pipe {
+  OwnedFd reader, writer;
+};
+
+Pipe make_pipe() {
+  int ends[2] = {-1, -1};
+  EXPECT_EQ(::pipe2(ends, O_CLOEXEC), 0);
+  return {OwnedFd(ends[0]), OwnedFd(ends[1])};
+}
+
+TEST(StartChild, EndsWithTheStatusOfItsBody) {
+  const auto child = start_child([] { return 7; });
+  ASSERT_TRUE(child);
+  const auto status = wait_for_child(*child);
+  ASSERT_TRUE(status && WIFEXITED(*status));
+  EXPECT_EQ(WEXITSTATUS(*status), 7);
+  EXPECT_FALSE(wait_for_child(*child));
+  EXPECT_TRUE(has_child_ended(*child));
+}
+
+TEST(StartChild, SharesDescriptorsIfWanted) {
+  for (const bool shares : {false, true}) {
+    const Pipe pipe = make_pipe();
+    const int fd = ::dup(pipe.reader.get());
+    const auto child = start_child([&] { return ::close(fd); }, {.shares_descriptors = shares});
+    ASSERT_TRUE(child && wait_for_child(*child));
+    EXPECT_EQ(::close(fd) != 0, shares);
+  }
+}
+
+TEST(StartChild, EndsWithItsParentIfWanted) {
+  Pipe pipe = make_pipe();
+  const auto wait = [] {
+    ::pause();
+    return 0;
+  };
+  const auto parent = start_child([&] { return start_child(wait, {.parent_end_signal = SIGKILL}) ? 0 : 1; });
+  ASSERT_TRUE(parent && wait_for_child(*parent));
+  pipe.writer.reset();
+  char byte = 0;
+  EXPECT_EQ(::read(pipe.reader.get(), &byte, 1), 0);  // once the last writer has ended
+}
+
+TEST(EndChild, WaitsForItsEnd) {
+  const auto child = start_child([] {
+    ::pause();
+    return 0;
+  });
+  ASSERT_TRUE(child);
+  EXPECT_FALSE(has_child_ended(*child));
+  end_child(*child);
+  EXPECT_FALSE(wait_for_child(*child));
+}
+
+TEST(StartOrphan, IsNoChild) {
+  const Pipe pipe = make_pipe();
+  ASSERT_TRUE(start_orphan([&] { return ::write(pipe.writer.get(), "x", 1) == 1 ? 0 : 1; }));
+  char byte = 0;
+  EXPECT_EQ(::read(pipe.reader.get(), &byte, 1), 1);
+  EXPECT_EQ(::waitpid(-1, nullptr, WNOHANG), -1);
+}
+
 TEST(FindProgram, TakesTheFirstExecutableFileInPath) {
   const PathVariable variable;
   const auto scratch = ScratchDirectory::make();
