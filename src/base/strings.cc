@@ -7,6 +7,9 @@
 #include <cctype>
 #include <charconv>
 #include <cstdint>
+#include <cstring>
+#include <iterator>
+#include <span>
 #include <utility>
 
 namespace espy {
@@ -67,30 +70,6 @@ std::optional<uint64_t> take_number(std::string_view& text, int base) {
   if (error != std::errc{}) return std::nullopt;
   text.remove_prefix(static_cast<size_t>(end - text.data()));
   return value;
-}
-
-std::string escape(std::string_view text) {
-  constexpr std::string_view kHex = "0123456789abcdef";
-  std::string out;
-  for (const char c : text) {
-    const auto byte = static_cast<unsigned char>(c);
-    switch (c) {
-      case '\n': out += "\\n"; break;
-      case '\t': out += "\\t"; break;
-      case '\r': out += "\\r"; break;
-      case '"': out += "\\\""; break;
-      case '\\': out += "\\\\"; break;
-      default:
-        if (byte >= 0x20 && byte < 0x7f) {
-          out += c;
-        } else {
-          out += "\\x";
-          out += kHex[byte >> 4];
-          out += kHex[byte & 15];
-        }
-    }
-  }
-  return out;
 }
 
 std::string fill(std::string_view text, std::initializer_list<std::pair<std::string_view, std::string_view>> values) {
@@ -214,6 +193,173 @@ std::string nearest(std::string_view word, std::span<const std::string_view> can
   return best;
 }
 
+void append_decimal(std::string& out, uint64_t number) {
+  const fmt::format_int text(number);
+  out.append(text.data(), text.size());
+}
+
+void append_decimal(std::string& out, int64_t number) {
+  const fmt::format_int text(number);
+  out.append(text.data(), text.size());
+}
+
+void append_decimal(std::string& out, uint64_t number, size_t digits) {
+  const fmt::format_int text(number);
+  if (text.size() < digits) out.append(digits - text.size(), '0');
+  out.append(text.data(), text.size());
+}
+
+namespace {
+
+struct Escape {
+  char character;
+  std::string_view text;
+};
+
+constexpr Escape kEscapes[] = {{'\n', "\\n"}, {'\t', "\\t"}, {'\r', "\\r"}, {'"', "\\\""}, {'\\', "\\\\"}};
+constexpr Escape kMarkupEscapes[] = {{'&', "&amp;"}, {'<', "&lt;"}, {'>', "&gt;"}, {'"', "&quot;"}, {'\n', " "}};
+
+// Returns false if the table does not have the character.
+bool append_escape(std::string& out, char c, std::span<const Escape> table) {
+  const auto found = std::ranges::find(table, c, &Escape::character);
+  if (found != table.end()) out += found->text;
+  return found != table.end();
+}
+
+void append_byte(std::string& out, char c) {
+  constexpr std::string_view kHex = "0123456789abcdef";
+  const auto byte = static_cast<unsigned char>(c);
+  out += kHex[byte >> 4];
+  out += kHex[byte & 15];
+}
+
+void append_byte_escape(std::string& out, char c) {
+  out += "\\x";
+  append_byte(out, c);
+}
+
+bool is_ascii_printable(char c) { return c >= ' ' && c <= '~'; }
+
+bool is_plain(char c) { return is_ascii_printable(c) && c != '"' && c != '\\'; }
+
+// The same of eight characters: whether a byte is less than n, or equal to one, is in its highest bit.
+bool are_plain(uint64_t bytes) {
+  constexpr uint64_t kOnes = 0x0101010101010101, kHighest = 0x8080808080808080;
+  const auto below = [](uint64_t from, uint64_t n) { return (from - n * kOnes) & ~from; };
+  const auto equals = [&](char c) { return below(bytes ^ static_cast<uint64_t>(c) * kOnes, 1); };
+  return ((bytes | below(bytes, ' ') | equals('"') | equals('\\') | equals('\x7f')) & kHighest) == 0;
+}
+
+size_t plain_length(std::string_view text) {
+  size_t length = 0;
+  for (uint64_t bytes = 0; text.size() - length >= sizeof(bytes); length += sizeof(bytes)) {
+    std::memcpy(&bytes, text.data() + length, sizeof(bytes));
+    if (!are_plain(bytes)) break;
+  }
+  while (length < text.size() && is_plain(text[length])) ++length;
+  return length;
+}
+
+// Appends the first character of `text` as a part of a JSON string. Returns how many bytes the character has.
+size_t append_json_character(std::string& out, std::string_view text) {
+  if (append_escape(out, text[0], kEscapes)) return 1;
+  const size_t length = utf8_length(text);
+  const auto byte = static_cast<unsigned char>(text[0]);
+  const auto append_code = [&](char c) {
+    out += "\\u00";
+    append_byte(out, c);
+  };
+  if (length == 0)
+    append_byte_escape(out += '\\', text[0]);
+  else if (byte < 0x20)
+    append_code(text[0]);
+  else if (byte == 0xc2 && static_cast<unsigned char>(text[1]) < 0xa0)  // a control character, whose code it is
+    append_code(text[1]);
+  else
+    out += text.substr(0, length);
+  return std::max<size_t>(length, 1);
+}
+
+}  // namespace
+
+std::string escape(std::string_view text) {
+  std::string out;
+  for (const char c : text) {
+    if (append_escape(out, c, kEscapes)) continue;
+    if (is_ascii_printable(c))
+      out += c;
+    else
+      append_byte_escape(out, c);
+  }
+  return out;
+}
+
+void append_json_string(std::string& out, std::string_view text) {
+  out += '"';
+  while (!text.empty()) {
+    const size_t plain = plain_length(text);
+    out += text.substr(0, plain);
+    text.remove_prefix(plain);
+    if (!text.empty()) text.remove_prefix(append_json_character(out, text));
+  }
+  out += '"';
+}
+
+std::string json_string(std::string_view text) {
+  std::string out;
+  append_json_string(out, text);
+  return out;
+}
+
+std::string escape_markup(std::string_view text) {
+  constexpr std::string_view kReplacement = "\xef\xbf\xbd", kNoCharacters[] = {"\xef\xbf\xbe", "\xef\xbf\xbf"};
+  std::string out;
+  while (!text.empty()) {
+    const size_t length = utf8_length(text);
+    const std::string_view character = text.substr(0, length);
+    const bool is_allowed = static_cast<unsigned char>(text[0]) >= 0x20 && length > 0 &&
+                            std::ranges::find(kNoCharacters, character) == std::end(kNoCharacters);
+    if (!append_escape(out, text[0], kMarkupEscapes)) out += is_allowed ? character : kReplacement;
+    text.remove_prefix(std::max<size_t>(length, 1));
+  }
+  return out;
+}
+
+std::string escape_characters(std::string_view text, std::string_view special, std::string_view before) {
+  std::string out;
+  for (const char c : text) {
+    if (special.find(c) != special.npos) out += before;
+    out += c;
+  }
+  return out;
+}
+
+std::string escaped(std::string_view bytes) {
+  std::string out;
+  for (size_t i = 0; i < bytes.size(); ++i) {
+    if (is_ascii_printable(bytes[i]) && !looks_escaped(bytes.substr(i)))
+      out += bytes[i];
+    else
+      append_byte_escape(out, bytes[i]);
+  }
+  return out;
+}
+
+std::string all_escaped(std::string_view bytes) {
+  std::string out;
+  for (const char c : bytes) append_byte_escape(out, c);
+  return out;
+}
+
+std::string hexadecimal(std::string_view bytes, std::string_view separator) {
+  std::string out;
+  for (const char c : bytes) {
+    if (!out.empty()) out += separator;
+    append_byte(out, c);
+  }
+  return out;
+}
+
 namespace {
 
 struct Range {
@@ -247,7 +393,7 @@ size_t shown_bytes(std::string_view text, std::string_view blanks) {
 }
 
 // `blanks`: the control characters that stay.
-std::string escaped(std::string_view text, std::string_view blanks) {
+std::string printable(std::string_view text, std::string_view blanks) {
   std::string out;
   size_t shown = 0;  // of the front of `text`
   while (shown < text.size()) {
@@ -290,15 +436,15 @@ std::string exact_utf8(std::string_view text) {
     if (length > 0 && !looks_escaped(text))
       out += text.substr(0, length);
     else
-      out += fmt::format("\\x{:02x}", static_cast<unsigned char>(text[0]));
+      append_byte_escape(out, text[0]);
     text.remove_prefix(std::max<size_t>(length, 1));
   }
   return out;
 }
 
-std::string printable(std::string_view text) { return escaped(text, "\n\t"); }
+std::string printable(std::string_view text) { return printable(text, "\n\t"); }
 
-std::string printable_line(std::string_view text) { return escaped(text, ""); }
+std::string printable_line(std::string_view text) { return printable(text, ""); }
 
 Result<Regex> Regex::compile(const std::string& pattern) {
   auto regex = std::make_unique<regex_t>();

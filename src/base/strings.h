@@ -1,4 +1,4 @@
-// Text: functions on strings, text from outside made printable, and regular expressions.
+// Text: functions on strings, escapes, text from outside made printable, and regular expressions.
 #pragma once
 
 #include <regex.h>
@@ -33,9 +33,6 @@ std::optional<int64_t> parse_int(std::string_view text);
 // not fit. Takes neither a sign nor a prefix such as 0x.
 std::optional<uint64_t> take_number(std::string_view& text, int base);
 
-// Escapes text for a string literal: \n \t \r \" \\ and \xNN.
-std::string escape(std::string_view text);
-
 // Returns the part after the last slash; the whole path if there is none.
 inline std::string_view base_name(std::string_view path) { return path.substr(path.rfind('/') + 1); }
 
@@ -49,6 +46,46 @@ bool has_wildcard(std::string_view pattern);
 // Returns the candidate nearest to `word` for a "did you mean", or "" if none is near. Near is an edit distance of a
 // third of the length of the word, and at least one, ignoring case.
 std::string nearest(std::string_view word, std::span<const std::string_view> candidates);
+
+// ---- Numbers and columns that are appended to a text, without strings of their own.
+
+void append_decimal(std::string& out, uint64_t number);
+void append_decimal(std::string& out, int64_t number);
+// With zeros in front up to `digits`.
+void append_decimal(std::string& out, uint64_t number, size_t digits);
+
+// Appends blanks until `out` has `width` bytes from `start` on.
+inline void fill_up(std::string& out, size_t start, size_t width) {
+  const size_t used = out.size() - start;
+  if (used < width) out.append(width - used, ' ');
+}
+
+// ---- Escapes: text and bytes as a part of another language. Names may hold any bytes, so all that espy writes for
+// other readers passes one of these functions.
+
+// Escapes text for a string literal: \n \t \r \" \\ and \xNN.
+std::string escape(std::string_view text);
+
+// Returns a JSON string, quoted and escaped. A byte that is not UTF-8 is the text `\xNN`, as exact_utf8() has it.
+std::string json_string(std::string_view text);
+// Appends the same to `out`.
+void append_json_string(std::string& out, std::string_view text);
+
+// Escapes text for the content and the attributes of XML and HTML. Characters that XML does not allow, and bytes that
+// are not UTF-8, become U+FFFD; a newline becomes a blank.
+std::string escape_markup(std::string_view text);
+
+// Puts `before` in front of each of the `special` characters.
+std::string escape_characters(std::string_view text, std::string_view special, std::string_view before = "\\");
+
+// Returns bytes as text: printable ASCII unchanged, other bytes, and a backslash that begins `\xNN`, as `\xNN`.
+std::string escaped(std::string_view bytes);
+
+// Returns every byte as `\xNN`.
+std::string all_escaped(std::string_view bytes);
+
+// Returns two hexadecimal digits for each byte, with `separator` between bytes.
+std::string hexadecimal(std::string_view bytes, std::string_view separator = "");
 
 // ---- Text from outside, for a terminal.
 

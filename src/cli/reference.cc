@@ -294,16 +294,6 @@ std::string bash_words(const spec::Registry& registry) {
       of_commands, arguments);
 }
 
-// Puts `before` in front of each of the `special` characters.
-std::string escape(std::string_view text, std::string_view special, std::string_view before = "\\") {
-  std::string out;
-  for (const char c : text) {
-    if (special.find(c) != special.npos) out += before;
-    out += c;
-  }
-  return out;
-}
-
 // How a shell completes the argument of an option, by the name that the argument has in lists of options.
 struct ArgumentRow {
   std::string_view argument, zsh, fish;
@@ -324,7 +314,7 @@ const ArgumentRow* find_argument(const OptionRow& row) {
 
 // Specifications for _arguments, see zshcompsys(1).
 std::string zsh_option(const OptionRow& row) {
-  const std::string doc = escape(escape(option_doc(row), "[]:\\"), "'", "'\\'");
+  const std::string doc = escape_characters(escape_characters(option_doc(row), "[]:\\"), "'", "'\\'");
   std::string argument;
   if (takes_next_word(row)) {
     const ArgumentRow* known = find_argument(row);
@@ -353,7 +343,7 @@ std::string fish_option(const OptionRow& row) {
     out += fmt::format(" -x -a '{}'", argument_of(row));
   else if (takes_next_word(row))
     out += fmt::format(" {}", find_argument(row) ? find_argument(row)->fish : "-x");
-  return out + fmt::format(" -d '{}'\n", escape(option_doc(row), "'\\"));
+  return out + fmt::format(" -d '{}'\n", escape_characters(option_doc(row), "'\\"));
 }
 
 std::string fish_words(const spec::Registry& registry) {

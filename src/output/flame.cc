@@ -38,30 +38,6 @@ size_t levels_of(const CallTree& tree) {
   return deepest + 1;
 }
 
-// Escapes for XML, which allows neither control characters, nor invalid UTF-8, nor U+FFFE and U+FFFF.
-std::string escaped_xml(std::string_view text) {
-  constexpr std::string_view kReplacement = "\xef\xbf\xbd";
-  std::string out;
-  while (!text.empty()) {
-    const size_t length = utf8_length(text);
-    switch (text[0]) {
-      case '&': out += "&amp;"; break;
-      case '<': out += "&lt;"; break;
-      case '>': out += "&gt;"; break;
-      case '"': out += "&quot;"; break;
-      case '\n': out += ' '; break;
-      default:
-        if (length == 0 || static_cast<unsigned char>(text[0]) < 0x20 || text.starts_with("\xef\xbf\xbe") ||
-            text.starts_with("\xef\xbf\xbf"))
-          out += kReplacement;
-        else
-          out += text.substr(0, length);
-    }
-    text.remove_prefix(std::max<size_t>(length, 1));
-  }
-  return out;
-}
-
 // A colour of the kind's range. `a` and `b`, from 0 to 1, choose within it.
 std::string colour(FrameKind kind, double a, double b) {
   double hue = 0, saturation = 0, lightness = 0.66 + 0.08 * b;
@@ -109,8 +85,8 @@ class Picture {
                             {"row", std::to_string(kRow)},
                             {"top", std::to_string(kTop)},
                             {"details_y", std::to_string(kTop - 14)},
-                            {"title", escaped_xml(title_)},
-                            {"note", escaped_xml(note())},
+                            {"title", escape_markup(title_)},
+                            {"note", escape_markup(note())},
                             {"legend", legend()},
                             {"boxes", body_}});
   }
@@ -129,7 +105,7 @@ class Picture {
     }
     ++boxes_;
     if (depth > 0) kinds_.insert(frame.kind);
-    const std::string name = escaped_xml(frame.name);
+    const std::string name = escape_markup(frame.name);
     const size_t y = kTop + depth * kRow;
     std::string share = fmt::format("{} ({:.2f} %", with_commas(node.total), width);
     if (of_caller != all_.total) share += fmt::format(", {:.2f} % of its caller", percent(node.total, of_caller));

@@ -8,7 +8,7 @@
 #include <cstring>
 #include <string_view>
 
-#include "output/bytes.h"
+#include "base/strings.h"
 
 namespace espy::output {
 
@@ -191,7 +191,7 @@ std::string bytes_of(const Value& value, const TextStyle& style) {
 std::string text_for(const Value& value, const Conversion& c, const TextStyle& style) {
   if (c.conversion == "r") return escaped(bytes_of(value, style));
   if (c.conversion == "rx") return all_escaped(bytes_of(value, style));
-  if (c.conversion == "rh") return hexadecimal(bytes_of(value, style));
+  if (c.conversion == "rh") return hexadecimal(bytes_of(value, style), " ");
   if (c.conversion == "gr") return gfp_flags(bits_of(value));
   if (c.conversion == "p") return "(nil)";
   if (const auto* text = std::get_if<StringValue>(&value.node); text != nullptr && text->is_memory)

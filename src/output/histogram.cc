@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <numeric>
 
-#include "output/bytes.h"
+#include "base/strings.h"
 #include "output/quantity.h"
 #include "program/layout.h"
 

@@ -21,71 +21,6 @@ namespace espy::output {
 
 namespace {
 
-bool is_plain(char c) { return c >= ' ' && c <= '~' && c != '"' && c != '\\'; }
-
-// The same of eight characters: whether a byte is less than n, or equal to one, is in its highest bit.
-bool are_plain(uint64_t bytes) {
-  constexpr uint64_t kOnes = 0x0101010101010101, kHighest = 0x8080808080808080;
-  const auto below = [](uint64_t from, uint64_t n) { return (from - n * kOnes) & ~from; };
-  const auto equals = [&](char c) { return below(bytes ^ static_cast<uint64_t>(c) * kOnes, 1); };
-  return ((bytes | below(bytes, ' ') | equals('"') | equals('\\') | equals('\x7f')) & kHighest) == 0;
-}
-
-size_t plain_length(std::string_view text) {
-  size_t length = 0;
-  for (uint64_t bytes = 0; text.size() - length >= sizeof(bytes); length += sizeof(bytes)) {
-    std::memcpy(&bytes, text.data() + length, sizeof(bytes));
-    if (!are_plain(bytes)) break;
-  }
-  while (length < text.size() && is_plain(text[length])) ++length;
-  return length;
-}
-
-// Appends the first character of `text`; returns how many bytes it has. JSON is UTF-8: bytes that are not are written
-// as `\xNN`.
-size_t append_escaped(std::string& out, std::string_view text) {
-  switch (text[0]) {
-    case '\n': out += "\\n"; return 1;
-    case '\r': out += "\\r"; return 1;
-    case '\t': out += "\\t"; return 1;
-    case '"': out += "\\\""; return 1;
-    case '\\': out += "\\\\"; return 1;
-    default: break;
-  }
-  const auto byte = static_cast<unsigned char>(text[0]);
-  const size_t length = utf8_length(text);
-  if (length == 0)
-    out += fmt::format("\\\\x{:02x}", byte);
-  else if (byte < 0x20)
-    out += fmt::format("\\u{:04x}", byte);
-  else if (byte == 0xc2 && static_cast<unsigned char>(text[1]) < 0xa0)  // a control character, whose code it is
-    out += fmt::format("\\u{:04x}", static_cast<unsigned char>(text[1]));
-  else
-    out += text.substr(0, length);
-  return std::max<size_t>(length, 1);
-}
-
-void append_quoted(std::string& out, std::string_view text) {
-  out += '"';
-  while (!text.empty()) {
-    const size_t plain = plain_length(text);
-    out += text.substr(0, plain);
-    text.remove_prefix(plain);
-    if (!text.empty()) text.remove_prefix(append_escaped(out, text));
-  }
-  out += '"';
-}
-
-}  // namespace
-
-std::string quoted(std::string_view text) {
-  std::string out;
-  append_quoted(out, text);
-  return out;
-}
-
-namespace {
-
 // JSON parsers may read numbers as doubles: a number that a double cannot represent is written as a string.
 template <class Int>
 std::string number(Int value) {
@@ -97,23 +32,23 @@ std::string number(Int value) {
 }
 
 std::string list(const std::vector<Value>& items, const TextStyle& style, uint32_t depth) {
-  std::string out = "[";
+  JsonList out(",");
   const size_t count = style.max_items == 0 ? items.size() : std::min<size_t>(items.size(), style.max_items);
-  for (size_t i = 0; i < count; ++i) out.append(i > 0 ? "," : "").append(json(items[i], style, depth));
-  return out + "]";
+  for (size_t i = 0; i < count; ++i) out.add(json(items[i], style, depth));
+  return out.array();
 }
 
 std::string record(const RecordValue& record, const TextStyle& style, uint32_t depth) {
-  std::string out = "{";
+  JsonList out;
   uint32_t shown = 0;
   const bool is_too_deep = style.max_depth != 0 && depth >= style.max_depth;
   for (size_t i = 0; i < record.items.size() && !is_too_deep; ++i) {
     if (!style.has_zeros && is_zero(record.items[i])) continue;
     if (style.max_items != 0 && shown == style.max_items) break;
-    if (shown++ > 0) out += ", ";
-    out.append(quoted(record.names->members[i])).append(": ").append(json(record.items[i], style, depth + 1));
+    ++shown;
+    out.add_member(record.names->members[i], json(record.items[i], style, depth + 1));
   }
-  return out + "}";
+  return out.object();
 }
 
 uint64_t last_of(uint32_t index, uint8_t bits) {
@@ -123,36 +58,34 @@ uint64_t last_of(uint32_t index, uint8_t bits) {
 
 std::string buckets(const HistValue& hist) {
   const BucketRange range = used_buckets(hist.buckets);
-  std::string out = "[";
+  JsonList out;
   for (size_t i = range.first; i <= range.last; ++i) {
     const auto index = static_cast<uint32_t>(i);
-    if (i > range.first) out += ", ";
     if (i == 0) {
-      out += fmt::format("{{\"max\": -1, \"count\": {}}}", hist.buckets[i]);
+      out.add(fmt::format("{{\"max\": -1, \"count\": {}}}", hist.buckets[i]));
     } else {
-      out += fmt::format("{{\"min\": {}, \"max\": {}, \"count\": {}}}",
-                         number(program::hist_bucket_start(index, hist.bits)), number(last_of(index, hist.bits)),
-                         hist.buckets[i]);
+      out.add(fmt::format("{{\"min\": {}, \"max\": {}, \"count\": {}}}",
+                          number(program::hist_bucket_start(index, hist.bits)), number(last_of(index, hist.bits)),
+                          hist.buckets[i]));
     }
   }
-  return out + "]";
+  return out.array();
 }
 
 std::string buckets(const LhistValue& hist) {
   const BucketRange range = used_buckets(hist.buckets);
-  std::string out = "[";
+  JsonList out;
   for (size_t i = range.first; i <= range.last; ++i) {
-    if (i > range.first) out += ", ";
     if (i == 0) {
-      out += fmt::format("{{\"max\": {}, \"count\": {}}}", number(hist.min - 1), hist.buckets[i]);
+      out.add(fmt::format("{{\"max\": {}, \"count\": {}}}", number(hist.min - 1), hist.buckets[i]));
     } else if (i + 1 == hist.buckets.size()) {
-      out += fmt::format("{{\"min\": {}, \"count\": {}}}", number(hist.max), hist.buckets[i]);
+      out.add(fmt::format("{{\"min\": {}, \"count\": {}}}", number(hist.max), hist.buckets[i]));
     } else {
-      out += fmt::format("{{\"min\": {}, \"max\": {}, \"count\": {}}}", number(hist.end_of(i - 1)),
-                         number(hist.end_of(i) - 1), hist.buckets[i]);
+      out.add(fmt::format("{{\"min\": {}, \"max\": {}, \"count\": {}}}", number(hist.end_of(i - 1)),
+                          number(hist.end_of(i) - 1), hist.buckets[i]));
     }
   }
-  return out + "]";
+  return out.array();
 }
 
 std::string stats(const StatsValue& value) {
@@ -163,7 +96,7 @@ std::string stats(const StatsValue& value) {
 }
 
 std::string tseries(const TseriesValue& series) {
-  std::string out = "[";
+  JsonList out;
   const auto amount = [&](int64_t n) { return series.is_signed ? number(n) : number(static_cast<uint64_t>(n)); };
   for (const TseriesPoint& point : series.points) {
     const auto seconds = static_cast<time_t>(point.start_ns / kNsPerSecond);
@@ -171,10 +104,10 @@ std::string tseries(const TseriesValue& series) {
     ::localtime_r(&seconds, &local);
     char date[32] = "";
     ::strftime(date, sizeof(date), "%Y-%m-%d %H:%M:%S", &local);
-    out += fmt::format("{}{{\"interval_start\":\"{}.{:09}\",\"value\":{}}}", out.size() > 1 ? ", " : "", date,
-                       point.start_ns % kNsPerSecond, point.value ? amount(*point.value) : "null");
+    out.add(fmt::format("{{\"interval_start\":\"{}.{:09}\",\"value\":{}}}", date, point.start_ns % kNsPerSecond,
+                        point.value ? amount(*point.value) : "null"));
   }
-  return out + "]";
+  return out.array();
 }
 
 // Whether a value is, or encloses, one for which the test holds.
@@ -252,7 +185,7 @@ Value exact(Value value, const TextStyle& style) {
 }  // namespace
 
 std::string json_text(const Value& value, const TextStyle& style) {
-  return quoted(ExactTexts::are_needed(value) ? to_text(exact(value, style), style) : to_text(value, style));
+  return json_string(ExactTexts::are_needed(value) ? to_text(exact(value, style), style) : to_text(value, style));
 }
 
 namespace {
@@ -267,10 +200,9 @@ struct ToJson {
   std::string operator()(const EnumValue& v) const { return number(v.number); }
   std::string operator()(const PointerValue& v) const { return number(v.address); }
   std::string operator()(const BufferValue& v) const {
-    std::string out = "[";
-    for (const char c : v.bytes)
-      out += fmt::format("{}{}", out.size() > 1 ? "," : "", static_cast<unsigned>(static_cast<unsigned char>(c)));
-    return out + "]";
+    JsonList out(",");
+    for (const char c : v.bytes) out.add(std::to_string(static_cast<unsigned char>(c)));
+    return out.array();
   }
   std::string operator()(const ListValue& v) const { return list(v.items, style, depth); }
   std::string operator()(const TupleValue& v) const { return list(v.items, style, depth); }
@@ -280,9 +212,9 @@ struct ToJson {
   std::string operator()(const StatsValue& v) const { return stats(v); }
   std::string operator()(const TseriesValue& v) const { return tseries(v); }
   std::string operator()(const RecentValue& v) const {
-    std::string out = "[";
-    for (const Value& item : v.items) out.append(out.size() > 1 ? "," : "").append(json(item, style, depth));
-    return out + "]";
+    JsonList out(",");
+    for (const Value& item : v.items) out.add(json(item, style, depth));
+    return out.array();
   }
   template <class Text>
   std::string operator()(const Text& v) const {
@@ -412,11 +344,10 @@ class KeyTexts {
 
 }  // namespace
 
-std::string arguments_json(const SpanEvent& event, const TextStyle& style) {
-  std::string out = "{";
-  for (const auto& [name, value] : event.arguments)
-    out.append(out.size() > 1 ? ", " : "").append(quoted(name)).append(": ").append(json(value, style));
-  return out + "}";
+JsonList span_arguments(const SpanEvent& event, const TextStyle& style) {
+  JsonList out;
+  for (const auto& [name, value] : event.arguments) out.add_member(name, json(value, style));
+  return out;
 }
 
 namespace {
@@ -432,14 +363,15 @@ std::string_view type_of(SpanKind kind) {
 }
 
 std::string span_data(const SpanEvent& event, const TextStyle& style) {
-  std::string out =
-      fmt::format("{{\"time\": {}, \"cpu\": {}, \"pid\": {}, \"tid\": {}, \"comm\": {}, \"depth\": {}, \"name\": {}",
-                  event.time_ns, event.cpu, event.pid, event.tid, quoted(event.comm), event.depth, quoted(event.name));
-  if (!event.text.empty()) out += ", \"text\": " + quoted(event.text);
-  out += ", \"args\": " + arguments_json(event, style);
+  std::string out = fmt::format(
+      "{{\"time\": {}, \"cpu\": {}, \"pid\": {}, \"tid\": {}, \"comm\": {}, \"depth\": {}, \"name\": {}", event.time_ns,
+      event.cpu, event.pid, event.tid, json_string(event.comm), event.depth, json_string(event.name));
+  if (!event.text.empty()) out += ", \"text\": " + json_string(event.text);
+  out += ", \"args\": " + span_arguments(event, style).object();
   if (event.kind == SpanKind::kExit && event.anomaly != SpanAnomaly::kNoBegin)
     out += fmt::format(", \"duration\": {}", event.duration_ns);
-  if (event.anomaly != SpanAnomaly::kNone) out += fmt::format(", \"flaw\": {}", quoted(anomaly_text(event.anomaly)));
+  if (event.anomaly != SpanAnomaly::kNone)
+    out += fmt::format(", \"flaw\": {}", json_string(anomaly_text(event.anomaly)));
   return out + "}";
 }
 
@@ -448,6 +380,12 @@ std::string_view type_of(const Value& value) {
   if (std::holds_alternative<StatsValue>(value.node)) return "stats";
   if (std::holds_alternative<TseriesValue>(value.node)) return "tseries";
   return "map";
+}
+
+std::string hits_json(const std::vector<ProbeHits>& probes) {
+  JsonList out;
+  for (const ProbeHits& probe : probes) out.add_member(probe.name, std::to_string(probe.hits));
+  return out.object();
 }
 
 std::string losses_json(const Losses& losses, bool is_missed_known) {
@@ -461,34 +399,30 @@ std::string losses_json(const Losses& losses, bool is_missed_known) {
 }
 
 std::string loss_report_json(const LossReport& loss_report) {
-  std::string actions, skipped_probes;
-  for (const ActionReport& action : loss_report.actions) {
-    std::string probes;
-    for (const ProbeHits& probe : action.probes)
-      probes += fmt::format("{}{}: {}", probes.empty() ? "" : ", ", quoted(probe.name), probe.hits);
-    actions += fmt::format("{}{{\"probes\": {{{}}}{}{}}}", actions.empty() ? "" : ",", probes,
-                           losses_json(action.losses, action.is_missed_known),
-                           action.is_slice_estimated ? ", \"over_budget_is_estimated\": true" : "");
-  }
+  JsonList actions(","), skipped_probes(",");
+  for (const ActionReport& action : loss_report.actions)
+    actions.add(fmt::format("{{\"probes\": {}{}{}}}", hits_json(action.probes),
+                            losses_json(action.losses, action.is_missed_known),
+                            action.is_slice_estimated ? ", \"over_budget_is_estimated\": true" : ""));
   for (const SkippedProbe& each : loss_report.skipped_probes)
-    skipped_probes += fmt::format("{}{{\"name\": {}, \"reason\": {}}}", skipped_probes.empty() ? "" : ",",
-                                  quoted(each.name), quoted(each.reason));
+    skipped_probes.add(
+        fmt::format("{{\"name\": {}, \"reason\": {}}}", json_string(each.name), json_string(each.reason)));
   std::string trees;
   if (const auto& counts = loss_report.trees)
     trees =
         fmt::format(", \"trees\": {{\"begun\": {}, \"shown\": {}, \"dropped\": {}, \"left\": {}, \"in_progress\": {}}}",
                     counts->begun, counts->shown, counts->dropped, counts->left, in_progress(*counts));
   const auto sentences = [](std::string_view key, const std::vector<std::string>& texts) {
-    std::string out;
-    for (const std::string& text : texts) out += fmt::format("{}{}", out.empty() ? "" : ", ", quoted(text));
-    return out.empty() ? out : fmt::format(", \"{}\": [{}]", key, out);
+    JsonList out;
+    for (const std::string& text : texts) out.add(json_string(text));
+    return out.empty() ? "" : fmt::format(", \"{}\": {}", key, out.array());
   };
   std::string uncertain;
   if (loss_report.uncertain_addresses > 0)
     uncertain = fmt::format(", \"uncertain_addresses\": {}", loss_report.uncertain_addresses);
-  return fmt::format("{{\"exact\": {}{}, \"actions\": [{}]{}, \"left_out\": [{}]{}}}",
-                     loss_report.inexact().empty() ? "true" : "false", losses_json(loss_report.totals, true), actions,
-                     trees, skipped_probes,
+  return fmt::format("{{\"exact\": {}{}, \"actions\": {}{}, \"left_out\": {}{}}}",
+                     loss_report.inexact().empty() ? "true" : "false", losses_json(loss_report.totals, true),
+                     actions.array(), trees, skipped_probes.array(),
                      sentences("recording", loss_report.gaps) + sentences("changed_files", loss_report.file_changes) +
                          sentences("incomplete", loss_report.others) + uncertain);
 }
@@ -498,23 +432,19 @@ std::string number_or_null(const std::optional<double>& number) {
 }
 
 std::string cost_json(const CostReport& report) {
-  std::string programs;
-  for (const ProgramCost& cost : report.programs) {
-    std::string probes;
-    for (const ProbeHits& probe : cost.probes)
-      probes += fmt::format("{}{}: {}", probes.empty() ? "" : ", ", quoted(probe.name), probe.hits);
-    programs += fmt::format(
-        "{}{{\"probes\": {{{}}}, \"events_per_second\": {:.1f}, \"runs_per_second\": {:.1f}, \"ns_per_run\": {}, "
-        "\"hook_ns\": {}, \"cpus\": {:.6f}, \"map_bytes\": {}}}",
-        programs.empty() ? "" : ", ", probes, cost.events, cost.runs, number_or_null(cost.ns_per_run),
-        number_or_null(cost.hook_ns), cost.cpus, cost.map_bytes);
-  }
+  JsonList programs;
+  for (const ProgramCost& cost : report.programs)
+    programs.add(
+        fmt::format("{{\"probes\": {}, \"events_per_second\": {:.1f}, \"runs_per_second\": {:.1f}, \"ns_per_run\": {}, "
+                    "\"hook_ns\": {}, \"cpus\": {:.6f}, \"map_bytes\": {}}}",
+                    hits_json(cost.probes), cost.events, cost.runs, number_or_null(cost.ns_per_run),
+                    number_or_null(cost.hook_ns), cost.cpus, cost.map_bytes));
   const CostMeasuring& measuring = report.measuring;
   return fmt::format(
       "{{\"seconds\": {:.3f}, \"cpus\": {:.6f}, \"map_bytes\": {}, \"tracer_cpus\": {:.6f}, \"tracer_bytes\": {}, "
-      "\"programs\": [{}], \"measuring\": {{\"by\": \"{}\", \"windows\": {}, \"seconds\": {:.3f}, \"ns_per_run\": "
+      "\"programs\": {}, \"measuring\": {{\"by\": \"{}\", \"windows\": {}, \"seconds\": {:.3f}, \"ns_per_run\": "
       "{:.1f}, \"cpus\": {:.6f}}}}}",
-      report.seconds, report.cpus(), report.map_bytes, report.tracer_cpus, report.tracer_bytes, programs,
+      report.seconds, report.cpus(), report.map_bytes, report.tracer_cpus, report.tracer_bytes, programs.array(),
       measuring.is_by_kernel ? "kernel" : "program", measuring.windows, measuring.seconds, measuring.ns_per_run,
       measuring.cpus);
 }
@@ -536,7 +466,7 @@ class JsonSink final : public Sink {
       append_begin(text_begin_, kind);
     }
     line_ += text_begin_;
-    append_quoted(line_, text);
+    append_json_string(line_, text);
     end_line();
   }
   void text_line(std::string_view kind, std::string_view text) override { this->text(kind, text); }
@@ -550,7 +480,7 @@ class JsonSink final : public Sink {
     begin_line(type_of(entries.at(0).value),
                map.seen_share < 1 ? fmt::format("\"sampled\": {:.4f}, ", map.seen_share) : "");
     line_ += '{';
-    append_quoted(line_, map.name);
+    append_json_string(line_, map.name);
     line_ += ": ";
     if (map.is_scalar) {
       line_ += value_of(entries.at(0));
@@ -559,7 +489,7 @@ class JsonSink final : public Sink {
       std::string_view separator = "{";
       for (const MapEntry& entry : entries) {
         line_ += separator;
-        append_quoted(line_, key_of(entry.key));
+        append_json_string(line_, key_of(entry.key));
         line_.append(": ").append(value_of(entry));
         separator = ", ";
         if (line_.size() >= kMostLineBytes) write_line();
@@ -582,19 +512,20 @@ class JsonSink final : public Sink {
 
   void message(std::string_view kind, std::string_view text, std::string_view file, uint32_t line_number,
                uint32_t column, uint32_t) override {
-    std::string out = fmt::format("{{\"type\": {}, \"msg\": {}", quoted(kind), quoted(text));
+    std::string out = fmt::format("{{\"type\": {}, \"msg\": {}", json_string(kind), json_string(text));
     if (!file.empty())
-      out += fmt::format(", \"filename\": {}, \"line\": {}, \"col\": {}", quoted(file), line_number, column);
+      out += fmt::format(", \"filename\": {}, \"line\": {}, \"col\": {}", json_string(file), line_number, column);
     out_.write(out + "}\n");
   }
 
   void explain(std::string_view) override {}
 
   void helper_error(const HelperError& error) override {
-    out_.write(fmt::format(
-        "{{\"type\": \"helper_error\", \"msg\": {}, \"helper\": {}, \"retcode\": {}, \"filename\": {}, "
-        "\"line\": {}, \"col\": {}}}\n",
-        quoted(error.message), quoted(error.helper), error.code, quoted(error.file), error.line, error.column));
+    out_.write(
+        fmt::format("{{\"type\": \"helper_error\", \"msg\": {}, \"helper\": {}, \"retcode\": {}, \"filename\": {}, "
+                    "\"line\": {}, \"col\": {}}}\n",
+                    json_string(error.message), json_string(error.helper), error.code, json_string(error.file),
+                    error.line, error.column));
   }
 
   void end() override {}
@@ -602,14 +533,15 @@ class JsonSink final : public Sink {
   void tests_begin(size_t) override {}
   void test_begin(std::string_view) override {}
   void test_end(const TestResult& result) override {
-    line("test_result", fmt::format("{{{}: {{\"duration\": {}, \"passed\": {}, \"output\": {}}}}}", quoted(result.name),
-                                    result.duration_ns, result.has_passed, quoted(result.output)));
+    line("test_result",
+         fmt::format("{{{}: {{\"duration\": {}, \"passed\": {}, \"output\": {}}}}}", json_string(result.name),
+                     result.duration_ns, result.has_passed, json_string(result.output)));
   }
   void tests_end(const std::vector<TestResult>&) override {}
   void benchmarks_begin() override {}
   void benchmark(std::string_view name, uint64_t average_ns, uint64_t iterations) override {
     line("benchmark_result",
-         fmt::format("{{{}: {{\"average\": {}, \"iters\": {}}}}}", quoted(name), average_ns, iterations));
+         fmt::format("{{{}: {{\"average\": {}, \"iters\": {}}}}}", json_string(name), average_ns, iterations));
   }
 
  private:
@@ -623,7 +555,7 @@ class JsonSink final : public Sink {
 
   static void append_begin(std::string& out, std::string_view type, std::string_view before_data = "") {
     out += "{\"type\": ";
-    append_quoted(out, type);
+    append_json_string(out, type);
     out.append(", ").append(before_data).append("\"data\": ");
   }
 

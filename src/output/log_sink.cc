@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "base/strings.h"
 #include "output/json.h"
 
 namespace espy::output {
@@ -50,12 +51,12 @@ std::vector<std::string> RecentLines::last(size_t most) const {
 
 std::string RecentLines::json_from(uint64_t first) const {
   const uint64_t oldest = next_ - lines_.size();
-  std::string out = "[";
+  JsonList out(",");
   for (uint64_t number = std::max(first, oldest); number < next_; ++number) {
     const Line& line = lines_[number - oldest];
-    out += fmt::format("{}[{},{},{}]", out.size() > 1 ? "," : "", number, quoted(line.kind), quoted(line.text));
+    out.add(fmt::format("[{},{},{}]", number, json_string(line.kind), json_string(line.text)));
   }
-  return out + "]";
+  return out.array();
 }
 
 void LogSink::text(std::string_view kind, std::string_view text) {

@@ -71,7 +71,7 @@ struct ToAnyValue {
   }
 
  private:
-  static std::string text(std::string_view text) { return fmt::format("{{\"stringValue\":{}}}", quoted(text)); }
+  static std::string text(std::string_view text) { return fmt::format("{{\"stringValue\":{}}}", json_string(text)); }
 };
 
 // The digits of an id: of a text as they are, of bytes, of a number.
@@ -113,11 +113,11 @@ TraceContext parse_traceparent(std::string_view text) {
 }  // namespace
 
 void OtlpList::add(std::string_view key, std::string_view any_value) {
-  add(fmt::format("{{\"key\":{},\"value\":{}}}", quoted(key), any_value));
+  add(fmt::format("{{\"key\":{},\"value\":{}}}", json_string(key), any_value));
 }
 
 void OtlpList::add_text(std::string_view key, std::string_view text) {
-  add(key, fmt::format("{{\"stringValue\":{}}}", quoted(text)));
+  add(key, fmt::format("{{\"stringValue\":{}}}", json_string(text)));
 }
 
 void OtlpList::add_number(std::string_view key, int64_t number) {
@@ -279,7 +279,7 @@ std::string otlp_metric(const MapView& map, uint64_t start_ns, uint64_t now_ns, 
   if (points.empty()) return "";
   const std::string_view unit = map.kind == Kind::kCount ? "1" : unit_name(types::unit_of(map.name));
   return fmt::format("{{\"name\":{},\"unit\":\"{}\",{}\"dataPoints\":[{}]}}}}",
-                     quoted(types::plain_name(map.name, "value")), unit, head_of(map), points.text());
+                     json_string(types::plain_name(map.name, "value")), unit, head_of(map), points.text());
 }
 
 // ---- OTLP/JSON, a line each, as the file receiver of the OpenTelemetry collector reads them: spans, metrics and logs.
@@ -398,7 +398,9 @@ class OtlpSink final : public TextFallbackSink {
   static std::pair<uint32_t, uint32_t> thread_of(const SpanEvent& event) {
     return {event.pid, event.tid != 0 ? event.tid : event.cpu};
   }
-  static std::string text_value(std::string_view text) { return fmt::format("{{\"stringValue\":{}}}", quoted(text)); }
+  static std::string text_value(std::string_view text) {
+    return fmt::format("{{\"stringValue\":{}}}", json_string(text));
+  }
   std::string random_id() const { return fmt::format("{:016x}", run_.random()); }
 
   // ---- Spans
@@ -439,7 +441,7 @@ class OtlpSink final : public TextFallbackSink {
     process.spans.add(
         fmt::format("{{\"traceId\":\"{}\",\"spanId\":\"{}\",{}\"name\":{},\"kind\":1,\"startTimeUnixNano\":\"{}\","
                     "\"endTimeUnixNano\":\"{}\",\"attributes\":[{}],\"events\":[{}],\"status\":{{}}}}",
-                    span.trace_id, span.span_id, parent, quoted(span.begin.name), run_.wall_ns(span.begin.time_ns),
+                    span.trace_id, span.span_id, parent, json_string(span.begin.name), run_.wall_ns(span.begin.time_ns),
                     run_.wall_ns(event.time_ns), attributes.text(), span.events.text()));
     span_bytes_ += process.spans.size_bytes() - before;
   }
@@ -450,7 +452,7 @@ class OtlpSink final : public TextFallbackSink {
     if (!open.empty()) {
       add_arguments(attributes, event);
       open.back().events.add(fmt::format("{{\"timeUnixNano\":\"{}\",\"name\":{},\"attributes\":[{}]}}",
-                                         run_.wall_ns(event.time_ns), quoted(event.name), attributes.text()));
+                                         run_.wall_ns(event.time_ns), json_string(event.name), attributes.text()));
       return;
     }
     attributes.add_number("process.pid", event.pid);

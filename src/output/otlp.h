@@ -7,26 +7,23 @@
 #include <string_view>
 
 #include "output/format.h"
+#include "output/json.h"
 #include "output/sink.h"
 #include "output/spans.h"
 #include "output/value.h"
 
 namespace espy::output {
 
-// A list of objects, or of other values, without its brackets.
-class OtlpList {
+// A list of objects, of attributes or of other values.
+class OtlpList : public JsonList {
  public:
-  void add(std::string_view item) { text_.append(text_.empty() ? "" : ",").append(item); }
+  OtlpList() : JsonList(",") {}
+
+  using JsonList::add;
   // Adds an attribute.
   void add(std::string_view key, std::string_view any_value);
   void add_text(std::string_view key, std::string_view text);
   void add_number(std::string_view key, int64_t number);
-  bool empty() const { return text_.empty(); }
-  size_t size_bytes() const { return text_.size(); }
-  const std::string& text() const { return text_; }
-
- private:
-  std::string text_;
 };
 
 // AnyValue: {"intValue":"5"}.

@@ -428,7 +428,7 @@ class TraceSink final : public TextFallbackSink {
     const char phase = phase_of(event);
     std::string out =
         fmt::format("{{\"ph\":\"{}\",\"ts\":{}.{:03},\"pid\":{},\"tid\":{},\"name\":{}", phase, event.time_ns / 1000,
-                    event.time_ns % 1000, event.pid, thread_of(event), quoted(event.name));
+                    event.time_ns % 1000, event.pid, thread_of(event), json_string(event.name));
     if (phase == 'i') out += ",\"s\":\"t\"";
     out += ",\"args\":" + arguments_of(event) + "}";
     put(out);
@@ -444,15 +444,12 @@ class TraceSink final : public TextFallbackSink {
   static uint32_t thread_of(const SpanEvent& event) { return event.tid != 0 ? event.tid : event.cpu; }
 
   std::string arguments_of(const SpanEvent& event) const {
-    std::string out = arguments_json(event, style_);
-    out.pop_back();
-    const auto add = [&](std::string_view name, std::string_view text) {
-      out += fmt::format("{}{}: {}", out.size() > 1 ? ", " : "", quoted(name), quoted(text));
-    };
+    JsonList out = span_arguments(event, style_);
+    const auto add = [&](std::string_view name, std::string_view text) { out.add_member(name, json_string(text)); };
     const bool says_more = event.text != event.name && event.is_seen();
     if (says_more && !event.text.empty()) add(event.kind == SpanKind::kExit ? "result" : "text", event.text);
     if (event.anomaly != SpanAnomaly::kNone) add("flaw", anomaly_text(event.anomaly));
-    return out + "}";
+    return out.object();
   }
 
   // Writes a thread's name when it is new or has changed. A process is named by its first or main thread.
@@ -468,7 +465,7 @@ class TraceSink final : public TextFallbackSink {
 
   void name(std::string_view what, uint32_t pid, uint32_t tid, const std::string& comm) {
     put(fmt::format("{{\"ph\":\"M\",\"name\":\"{}\",\"pid\":{},\"tid\":{},\"args\":{{\"name\":{}}}}}", what, pid, tid,
-                    quoted(comm)));
+                    json_string(comm)));
   }
 
   void put(const std::string& event) {

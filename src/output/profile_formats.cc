@@ -342,10 +342,10 @@ extern constexpr SinkRow kFoldedSink = {.name = "folded",
 
 namespace {
 
-// A map as last printed: lists of JSON, without their brackets.
+// A map as last printed.
 struct Profile {
   std::string_view unit;
-  std::string samples, weights;
+  JsonList samples{","}, weights{","};
   uint64_t total = 0;
 };
 
@@ -372,9 +372,8 @@ class SpeedscopeSink final : public TextFallbackSink {
         weight = INT64_MAX;
       weight = std::min<uint64_t>(weight, INT64_MAX);
       if (weight == 0) continue;
-      const std::string_view comma = profile.total == 0 ? "" : ",";
-      profile.samples += fmt::format("{}[{}]", comma, stack(entry.key, map.key_names));
-      profile.weights += fmt::format("{}{}", comma, weight);
+      profile.samples.add(stack(entry.key, map.key_names).array());
+      profile.weights.add(std::to_string(weight));
       add_weight(profile.total, weight);
     }
     profiles_[std::string(map.name)] = std::move(profile);
@@ -384,13 +383,13 @@ class SpeedscopeSink final : public TextFallbackSink {
     if (profiles_.empty()) message("warnf", "no map has stacks in its keys, so there is no profile", "", 0, 0, 0);
     out_.write("{\"$schema\":\"https://www.speedscope.app/file-format-schema.json\",\"exporter\":\"espy " ESPY_VERSION
                "\",\n\"shared\":{\"frames\":[");
-    out_.write(frames_ + "]},\n\"profiles\":[");
+    out_.write(frames_.text() + "]},\n\"profiles\":[");
     std::string_view comma = "\n";
     for (const auto& [name, profile] : profiles_) {
       out_.write(fmt::format(
-          "{}{{\"type\":\"sampled\",\"name\":{},\"unit\":\"{}\",\"startValue\":0,\"endValue\":{},\n\"samples\":[{}],\n"
-          "\"weights\":[{}]}}",
-          comma, quoted(name), profile.unit, profile.total, profile.samples, profile.weights));
+          "{}{{\"type\":\"sampled\",\"name\":{},\"unit\":\"{}\",\"startValue\":0,\"endValue\":{},\n\"samples\":{},\n"
+          "\"weights\":{}}}",
+          comma, json_string(name), profile.unit, profile.total, profile.samples.array(), profile.weights.array()));
       comma = ",\n";
     }
     out_.write("]}\n");
@@ -398,11 +397,11 @@ class SpeedscopeSink final : public TextFallbackSink {
 
  private:
   // The numbers of the frames, outermost first: the other parts of the key, then the frames of the stacks.
-  std::string stack(const Value& key, std::span<const std::string> names) {
+  JsonList stack(const Value& key, std::span<const std::string> names) {
     const KeyStack parts = split_key(key, names);
-    std::string out;
+    JsonList out(",");
     const auto add = [&](const std::string& name, const std::string& file) {
-      out += fmt::format("{}{}", out.empty() ? "" : ",", frame(name, file));
+      out.add(std::to_string(frame(name, file)));
     };
     for (const auto& [name, value] : parts.labels) add(to_text(*value, style_), "");
     for (auto each = parts.stacks.rbegin(); each != parts.stacks.rend(); ++each)
@@ -420,16 +419,15 @@ class SpeedscopeSink final : public TextFallbackSink {
 
   size_t frame(const std::string& name, const std::string& file) {
     const auto [known, is_new] = numbers_.try_emplace({name, file}, numbers_.size());
-    if (is_new) {
-      frames_ += fmt::format("{}{{\"name\":{}", frames_.empty() ? "" : ",\n", quoted(printable_line(name)));
-      frames_ += file.empty() ? "}" : fmt::format(",\"file\":{}}}", quoted(printable_line(file)));
-    }
+    if (!is_new) return known->second;
+    const std::string place = file.empty() ? "" : fmt::format(",\"file\":{}", json_string(printable_line(file)));
+    frames_.add(fmt::format("{{\"name\":{}{}}}", json_string(printable_line(name)), place));
     return known->second;
   }
 
   Writer& out_;
   TextStyle style_;
-  std::string frames_;
+  JsonList frames_{",\n"};
   std::map<std::pair<std::string, std::string>, size_t> numbers_;  // by name and file
   std::map<std::string, Profile> profiles_;                        // by the map's name
 };

@@ -13,7 +13,6 @@
 #include "base/byte_reader.h"
 #include "base/clock.h"
 #include "base/strings.h"
-#include "output/bytes.h"
 #include "output/decode.h"
 #include "output/format.h"
 #include "output/histogram.h"

@@ -2,6 +2,7 @@
 // programs.
 #include <fmt/format.h>
 
+#include "base/strings.h"
 #include "program/program.h"
 
 namespace espy::program {
@@ -50,21 +51,7 @@ std::string_view name(Storage storage) {
   return "?";
 }
 
-std::string quote(std::string_view text) {
-  std::string out = "\"";
-  for (const char c : text) {
-    if (c == '"' || c == '\\') {
-      out += fmt::format("\\{}", c);
-    } else if (c == '\n') {
-      out += "\\n";
-    } else if (c < 0x20 || c == 0x7f) {
-      out += fmt::format("\\x{:02x}", static_cast<unsigned char>(c));
-    } else {
-      out += c;
-    }
-  }
-  return out + "\"";
-}
+std::string quote(std::string_view text) { return '"' + escape(text) + '"'; }
 
 std::string print_map(MapId id, const BpfMap& map) {
   std::string line = fmt::format("map m{} {} kind={} key={} value={} entries={}", id.index, quote(map.name),

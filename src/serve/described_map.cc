@@ -232,12 +232,12 @@ class FrameTable {
     const char kind = letter_of(frame.kind);
     const auto [found, is_new] = numbers_.try_emplace(kind + name, numbers_.size());
     if (is_new) {
-      names_ += (names_.empty() ? "" : ",") + output::quoted(name);
+      names_.add(json_string(name));
       kinds_ += kind;
     }
     return found->second;
   }
-  std::string json() const { return fmt::format("\"frames\":[{}],\"kinds\":\"{}\"", names_, kinds_); }
+  std::string json() const { return fmt::format("\"frames\":{},\"kinds\":\"{}\"", names_.array(), kinds_); }
 
  private:
   static char letter_of(output::FrameKind kind) {
@@ -252,7 +252,8 @@ class FrameTable {
   }
 
   std::unordered_map<std::string, size_t> numbers_;  // by the letter of the kind and the name
-  std::string names_, kinds_;
+  output::JsonList names_{","};
+  std::string kinds_;
 };
 
 void append_stacks(const output::MapView& view, const output::TextStyle& style, std::string& out) {
@@ -260,13 +261,14 @@ void append_stacks(const output::MapView& view, const output::TextStyle& style, 
   std::ranges::stable_sort(stacks, std::ranges::greater(), &output::FoldedStack::weight);
   if (stacks.size() > kMaxStacks) stacks.resize(kMaxStacks);
   FrameTable frames;
-  out += ",\"stacks\":[";
-  for (size_t i = 0; i < stacks.size(); ++i) {
-    out += fmt::format("{}[{}", i > 0 ? "," : "", stacks[i].weight);
-    for (const output::FoldedFrame& frame : stacks[i].frames) out += fmt::format(",{}", frames.number_of(frame));
-    out += "]";
+  output::JsonList shown(",");
+  for (const output::FoldedStack& stack : stacks) {
+    output::JsonList numbers(",");
+    numbers.add(std::to_string(stack.weight));
+    for (const output::FoldedFrame& frame : stack.frames) numbers.add(std::to_string(frames.number_of(frame)));
+    shown.add(numbers.array());
   }
-  out += "]," + frames.json();
+  out += fmt::format(",\"stacks\":{},{}", shown.array(), frames.json());
   if (view.sampled != program::SamplePeriod{}) out += ",\"sampled\":true";
 }
 
@@ -302,15 +304,15 @@ Result<std::vector<DescribedMap>> describe_maps(const check::Checked& checked, c
 }
 
 std::string map_json(const DescribedMap& map, const output::MapView& view, const output::TextStyle& style) {
-  std::string out = fmt::format("{{\"name\":{},\"kind\":{},\"scalar\":{},\"help\":{},\"keys\":{},\"labels\":[",
-                                output::quoted(map.name), output::quoted(types::kind_word(map.value)), view.is_scalar,
-                                output::quoted(map.has_comment ? map.help : ""), view.entries.size());
-  for (const std::string& label : map.labels) out += (out.ends_with('[') ? "" : ",") + output::quoted(label);
-  out += "]";
+  output::JsonList labels(",");
+  for (const std::string& label : map.labels) labels.add(json_string(label));
+  std::string out = fmt::format("{{\"name\":{},\"kind\":{},\"scalar\":{},\"help\":{},\"keys\":{},\"labels\":{}",
+                                json_string(map.name), json_string(types::kind_word(map.value)), view.is_scalar,
+                                json_string(map.has_comment ? map.help : ""), view.entries.size(), labels.array());
   output::TextStyle with_units = style;
   with_units.has_units = true;
   if (const types::Unit unit = output::unit_for(view, with_units); unit != types::Unit::kNone)
-    out += fmt::format(",\"unit\":{}", output::quoted(types::long_name(unit)));
+    out += fmt::format(",\"unit\":{}", json_string(types::long_name(unit)));
   if (map.is_scratch) out += ",\"scratch\":true";
   if (view.seen_share < 1) out += fmt::format(",\"seen\":{:.4g}", view.seen_share);
   if (output::has_stacks(view))

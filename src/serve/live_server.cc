@@ -27,11 +27,10 @@ constexpr uint64_t kMetricsPauseFactor = 20;
 constexpr size_t kLeastTokenBytes = 16;
 
 Result<std::string> random_text(size_t bytes) {
-  std::string raw(bytes, '\0'), out;
+  std::string raw(bytes, '\0');
   if (::getrandom(raw.data(), raw.size(), 0) != static_cast<ssize_t>(raw.size()))
     return fail_errno("cannot make a random token", errno);
-  for (const char c : raw) out += fmt::format("{:02x}", static_cast<unsigned char>(c));
-  return out;
+  return hexadecimal(raw);
 }
 
 // Characters that need no escape in a URL.
@@ -102,10 +101,9 @@ void Snapshots::read_losses_and_cost(runtime::LiveRun& run) {
   std::vector<std::string> reasons = losses.file_changes;
   reasons.insert(reasons.end(), losses.others.begin(), losses.others.end());
   if (losses.uncertain_addresses > 0) reasons.push_back(losses.uncertain_sentence());
-  losses_json_ += ",\"reasons\":[";
-  for (const std::string& reason : reasons)
-    losses_json_ += (losses_json_.ends_with('[') ? "" : ",") + output::quoted(reason);
-  losses_json_ += "]}";
+  output::JsonList shown(",");
+  for (const std::string& reason : reasons) shown.add(json_string(reason));
+  losses_json_ += ",\"reasons\":" + shown.array() + "}";
   cost_json_ = cost_json(run.cost());
   const double used = cpu_seconds();
   const uint64_t now_ns = monotonic_ns();
@@ -131,18 +129,14 @@ Bytes Snapshots::message_for(Position& position, size_t viewers) {
 }
 
 std::string Snapshots::message(const Position& from, size_t viewers) const {
-  std::string out = fmt::format(
+  output::JsonList maps(",");
+  for (const MapState& map : states_)
+    if (map.version > from.version) maps.add(map.json);
+  return fmt::format(
       "data: {{\"script\":{},\"version\":\"{}\",\"elapsed\":{:.3f},\"ended\":{},\"viewers\":{},\"cpu_seconds\":{:.3f},"
-      "\"cpu_share\":{:.4f},\"losses\":{},\"cost\":{},\"log\":{},\"maps\":[",
-      output::quoted(script_), ESPY_VERSION, static_cast<double>(monotonic_ns() - started_ns_) / 1e9, has_ended_,
-      viewers, cpu_seconds_, cpu_share_, losses_json_, cost_json_, lines_.json_from(from.line));
-  bool is_first = true;
-  for (const MapState& map : states_) {
-    if (map.version <= from.version) continue;
-    out.append(is_first ? "" : ",").append(map.json);
-    is_first = false;
-  }
-  return out + "]}\n\n";
+      "\"cpu_share\":{:.4f},\"losses\":{},\"cost\":{},\"log\":{},\"maps\":{}}}\n\n",
+      json_string(script_), ESPY_VERSION, static_cast<double>(monotonic_ns() - started_ns_) / 1e9, has_ended_, viewers,
+      cpu_seconds_, cpu_share_, losses_json_, cost_json_, lines_.json_from(from.line), maps.array());
 }
 
 // ---- The server

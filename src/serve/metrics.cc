@@ -238,14 +238,7 @@ size_t write_hits(const output::LossReport& losses, Exposition& out) {
 
 // ---- The text
 
-std::string escaped_label(std::string_view text) {
-  std::string out;
-  for (const char c : printable_line(text)) {
-    if (c == '\\' || c == '"') out += '\\';
-    out += c;
-  }
-  return out;
-}
+std::string escaped_label(std::string_view text) { return escape_characters(printable_line(text), "\\\""); }
 
 std::string label(std::string_view name, std::string_view value) {
   return fmt::format("{}=\"{}\"", name, escaped_label(value));
@@ -453,16 +446,14 @@ size_t write_cost(const program::Program& program, const runtime::RunCost& cost,
 }
 
 std::string cost_json(const runtime::RunCost& cost) {
-  std::string out = fmt::format("{{\"cpus\":{:.6f},\"map_bytes\":{},\"tracer_bytes\":{},\"programs\":[",
-                                cost.lately.cpus(), cost.lately.map_bytes, cost.lately.tracer_bytes);
-  bool is_first = true;
+  output::JsonList programs(",");
   for (const ProgramCost& program : dearest(cost.lately, kMaxShownPrograms)) {
     const std::string ns = program.ns_per_run ? fmt::format("{:.0f}", *program.ns_per_run) : "null";
-    out += fmt::format("{}[{},{:.6f},{},{:.1f}]", is_first ? "" : ",", output::quoted(probes_text(program)),
-                       program.cpus, ns, program.events);
-    is_first = false;
+    programs.add(
+        fmt::format("[{},{:.6f},{},{:.1f}]", json_string(probes_text(program)), program.cpus, ns, program.events));
   }
-  return out + "]}";
+  return fmt::format("{{\"cpus\":{:.6f},\"map_bytes\":{},\"tracer_bytes\":{},\"programs\":{}}}", cost.lately.cpus(),
+                     cost.lately.map_bytes, cost.lately.tracer_bytes, programs.array());
 }
 
 // ---- The run

@@ -9,6 +9,7 @@
 
 #include "base/byte_reader.h"
 #include "base/limits.h"
+#include "base/strings.h"
 #include "symbols/debug_file.h"
 
 namespace espy::symbols {
@@ -236,17 +237,6 @@ const Segment* ElfImage::segment_at_offset(uint64_t file_offset) const {
     for (const Segment& segment : segments_)
       if (segment.executable == executable && segment.contains_offset(file_offset)) return &segment;
   return nullptr;
-}
-
-std::string hexadecimal(std::string_view bytes) {
-  constexpr std::string_view kHex = "0123456789abcdef";
-  std::string out;
-  for (const char each : bytes) {
-    const auto byte = static_cast<unsigned char>(each);
-    out += kHex[byte >> 4];
-    out += kHex[byte & 15];
-  }
-  return out;
 }
 
 // Returns the build id in the notes at `offset`; "" if there is none of a size that linkers make.

@@ -81,9 +81,6 @@ struct DynamicNeeds {
 // bounds it.
 std::optional<std::string> unpack_zstd(Elf* elf, Elf_Scn* section);
 
-// Returns two lower-case digits for each byte.
-std::string hexadecimal(std::string_view bytes);
-
 class ElfImage {
  public:
   // Opens a file; a path may lead into an archive. The file stays open, and sections are read when they are first used:

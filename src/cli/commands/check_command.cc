@@ -53,11 +53,11 @@ struct Cell {
 std::string json_of(const Cell& cell) {
   std::vector<std::string> problems;
   for (const ScriptProblem& each : cell.problems)
-    problems.push_back(fmt::format(R"({{"place": {}, "message": {}, "hint": {}}})", output::quoted(each.place),
-                                   output::quoted(each.message), output::quoted(each.hint)));
+    problems.push_back(fmt::format(R"({{"place": {}, "message": {}, "hint": {}}})", json_string(each.place),
+                                   json_string(each.message), json_string(each.hint)));
   const std::string_view runs = cell.runs() ? "true" : cell.is_unknown() ? "null" : "false";
   return fmt::format(R"({{"type": "check", "data": {{"script": {}, "kernel": {}, "runs": {}, "problems": [{}]}}}})",
-                     output::quoted(cell.script), output::quoted(cell.kernel), runs, fmt::join(problems, ", "));
+                     json_string(cell.script), json_string(cell.kernel), runs, fmt::join(problems, ", "));
 }
 
 // A row for each script, a column for each kernel; then what is missing.
