@@ -3,6 +3,7 @@
 
 #include <sys/resource.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <chrono>
 #include <cstdint>
@@ -13,27 +14,54 @@
 
 namespace espy {
 
-// ---- A bound on the time that work takes whose amount others choose.
+// ---- A bound on work whose amount others choose, over a run.
 
-// Begins with `most`. The budget grows again by a tenth of the time that passes, up to `most`. So others can keep espy
-// from its own work for at most this part of the time, and a long honest run gets an answer again.
-class TimeBudget {
+// How much work there may still be, in a unit such as nanoseconds or bytes. It begins with `most`. What was taken grows
+// again by a rate, up to `most`. So others can keep espy from its own work for a part of the time only, and a long honest
+// run gets an answer again.
+template <class Amount>
+class WorkBudget {
  public:
-  using Duration = std::chrono::nanoseconds;
   using Moment = std::chrono::steady_clock::time_point;
 
-  explicit TimeBudget(Duration most) : most_(most), left_(most) {}
+  // Without a rate, what was taken does not grow again.
+  explicit WorkBudget(Amount most, Amount per_second = {}) : most_(most), left_(most), per_second_(per_second) {}
 
   // Returns how much may still be taken, not less than zero.
-  Duration left(Moment now);
-  void take(Duration time, Moment now);
+  Amount left(Moment now = Moment::clock::now()) {
+    if (left_ == most_ || grown_at_ == Moment{}) grown_at_ = now;
+    const std::chrono::duration<double> passed = now - grown_at_;
+    const Amount grown = std::min(share(per_second_, passed.count()), most_);
+    if (grown > Amount{}) grown_at_ = now;
+    return left_ = std::min(left_ + grown, most_);
+  }
+  void take(Amount amount, Moment now = Moment::clock::now()) { left_ = std::max(left(now) - amount, Amount{}); }
+  // Takes the amount if so much is left; returns whether it is.
+  bool take_if_left(Amount amount) {
+    const bool is_left = amount <= left();
+    if (is_left) take(amount);
+    return is_left;
+  }
   // From now on it is not more than `most`.
-  void lower(Duration most);
+  void lower(Amount most) {
+    most_ = std::min(most_, most);
+    left_ = std::min(left_, most_);
+  }
 
  private:
-  Duration most_;
-  Duration left_;
-  Moment counted_at_ = {};
+  static int64_t share(int64_t of, double part) { return static_cast<int64_t>(static_cast<double>(of) * part); }
+  static std::chrono::nanoseconds share(std::chrono::nanoseconds of, double part) {
+    return std::chrono::nanoseconds(share(of.count(), part));
+  }
+
+  Amount most_, left_, per_second_;
+  Moment grown_at_ = {};  // where `left_` is less than `most_`: up to then it has grown
+};
+
+// Time that grows again by a tenth of the time that passes.
+class TimeBudget : public WorkBudget<std::chrono::nanoseconds> {
+ public:
+  explicit TimeBudget(std::chrono::nanoseconds most) : WorkBudget(most, std::chrono::milliseconds(100)) {}
 };
 
 // ---- A bound on the CPU time of a part of the work. Structures in a small file of others can refer to each other so
@@ -42,7 +70,8 @@ class TimeBudget {
 // Returns how much CPU time this thread has taken. A system call.
 std::chrono::nanoseconds thread_cpu_time();
 
-// Thrown by TimeLimit::check().
+// Thrown by TimeLimit::check(). An exception, since the loops that call it are many calls below the function that gives
+// up: readers of DWARF would have to return an error on each level, and could keep a part of a table as the whole.
 struct TookTooLong {};
 
 // While it lives, this thread should not take more than `most` of CPU time: loops call check(). Within another one, the

@@ -357,9 +357,9 @@ class Patience {
   milliseconds left() {
     constexpr std::chrono::seconds kMostAtEnd(1);
     if (is_end_requested()) budget_.lower(kMostAtEnd);
-    return std::chrono::duration_cast<milliseconds>(budget_.left(Clock::now()));
+    return std::chrono::duration_cast<milliseconds>(budget_.left());
   }
-  void take(Clock::duration time) { budget_.take(time, Clock::now()); }
+  void take(Clock::duration time) { budget_.take(time); }
 
  private:
   TimeBudget budget_{std::chrono::seconds(2)};

@@ -336,10 +336,9 @@ std::string directory_of(const std::string& path) {
 }
 
 bool SearchLimit::take(uint64_t bytes) {
-  if (is_end_requested()) left_bytes_ = std::min(left_bytes_, std::exchange(left_at_end_bytes_, UINT64_MAX));
-  if (bytes > left_bytes_) return false;
-  left_bytes_ -= bytes;
-  return true;
+  constexpr int64_t kMostAtEnd = 512 << 20;
+  if (is_end_requested()) bytes_.lower(kMostAtEnd);
+  return bytes_.take_if_left(static_cast<int64_t>(bytes));
 }
 
 Result<ElfImage> find_debug_file(const ElfImage& image, const std::vector<std::string>& debug_directories) {

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "base/files.h"
+#include "base/limits.h"
 #include "base/result.h"
 #include "symbols/elf_image.h"
 
@@ -82,8 +83,7 @@ class SearchLimit {
   bool take(uint64_t bytes);
 
  private:
-  uint64_t left_bytes_ = uint64_t{4} << 30;
-  uint64_t left_at_end_bytes_ = 512 << 20;
+  WorkBudget<int64_t> bytes_{int64_t{4} << 30};
 };
 
 // Returns the directory of a file, with a slash at its end. A path within the root of a process stays there.

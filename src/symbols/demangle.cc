@@ -1,5 +1,10 @@
 #include "symbols/demangle.h"
 
+#include <pthread.h>
+#include <signal.h>
+#include <time.h>
+#include <unistd.h>
+
 #include <array>
 #include <atomic>
 #include <chrono>
@@ -8,8 +13,12 @@
 #include <utility>
 #include <vector>
 
+#include "base/fatal.h"
 #include "base/limits.h"
-#include "symbols/spare_time.h"
+
+#ifndef sigev_notify_thread_id  // glibc names it since 2.38 only
+#define sigev_notify_thread_id _sigev_un._tid
+#endif
 
 // Of libstdc++ (libsupc++, cp-demangle.c): passes the demangled text piece by piece and allocates no memory. 0:
 // success.
@@ -32,9 +41,78 @@ size_t count_references(std::string_view mangled) {
   return out;
 }
 
+thread_local std::atomic<void (*)()> ring_now = nullptr;
+
+void on_alarm(int) {
+  if (const auto ring = ring_now.load()) ring();
+}
+
+// SA_NODEFER: after longjmp(3) the signal must not stay blocked.
+bool handle_alarm() {
+  struct sigaction action = {};
+  action.sa_handler = on_alarm;
+  action.sa_flags = SA_NODEFER | SA_RESTART;
+  return ::sigaction(SIGVTALRM, &action, nullptr) == 0;
+}
+
+sigset_t all_but_alarm() {
+  sigset_t out;
+  sigfillset(&out);
+  for (const int taken : {SIGVTALRM, SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP, SIGABRT}) sigdelset(&out, taken);
+  return out;
+}
+
+// Calls a function, from a signal handler (SIGVTALRM), once this thread has taken some CPU time, unless the object is
+// destroyed before. The clock ticks every few milliseconds. The function may leave by longjmp(3), because this thread
+// handles no other signal meanwhile: it would leave their handlers too. One object at a time for each thread.
+class CpuAlarm {
+ public:
+  CpuAlarm(std::chrono::nanoseconds after, void (*ring)());
+  ~CpuAlarm();
+  CpuAlarm(const CpuAlarm&) = delete;
+  CpuAlarm& operator=(const CpuAlarm&) = delete;
+
+  // False if there is no timer, because they are limited: it never rings.
+  bool is_set() const { return is_set_; }
+
+ private:
+  timer_t timer_ = {};
+  bool is_set_ = false;
+  sigset_t mask_before_ = {};
+};
+
+CpuAlarm::CpuAlarm(std::chrono::nanoseconds after, void (*ring)()) {
+  static const bool is_handled = handle_alarm();
+  static const sigset_t kOthers = all_but_alarm();
+  CHECK(ring_now.load() == nullptr);
+  ::pthread_sigmask(SIG_SETMASK, &kOthers, &mask_before_);
+  sigevent event = {};
+  event.sigev_notify = SIGEV_THREAD_ID;
+  event.sigev_signo = SIGVTALRM;
+  event.sigev_notify_thread_id = ::gettid();
+  if (!is_handled || ::timer_create(CLOCK_THREAD_CPUTIME_ID, &event, &timer_) != 0) return;
+  const auto seconds = std::chrono::duration_cast<std::chrono::seconds>(after);
+  itimerspec when = {};
+  when.it_value.tv_sec = seconds.count();
+  when.it_value.tv_nsec = (after - seconds).count();
+  ring_now = ring;
+  is_set_ = ::timer_settime(timer_, 0, &when, nullptr) == 0;
+  if (!is_set_) ::timer_delete(timer_);
+}
+
+CpuAlarm::~CpuAlarm() {
+  ring_now = nullptr;
+  if (is_set_) ::timer_delete(timer_);
+  ::pthread_sigmask(SIG_SETMASK, &mask_before_, nullptr);
+}
+
 // Demangles a name of C++; "" if it is malformed, becomes too long (LongNames) or takes too long. A name of 200 bytes
 // can stand for gigabytes, as each substitution may double what the one before it stands for, and the demangler can
 // walk through all of that before it has made any text: so it is left in the middle. Without references it cannot.
+//
+// Why not cplus_demangle_v3_callback() of libiberty: it is the same code (cp-demangle.c) under a documented name. The
+// same names take it as long, as its parser too takes exponential time for nested references in conversion operators.
+// It would need the same alarm, and one library more.
 class CppDemangler {
  public:
   std::string demangle(const std::string& mangled) {
@@ -51,12 +129,12 @@ class CppDemangler {
     constexpr std::chrono::milliseconds kMostTime(5);
     constexpr std::chrono::milliseconds kLongTime(1);
     static thread_local TimeBudget spare{std::chrono::seconds(1)};
-    if (spare.left(TimeBudget::Moment::clock::now()) < kMostTime) return "";
+    if (spare.left() < kMostTime) return "";
     const auto begin = thread_cpu_time();
     std::string out;
     if (const CpuAlarm alarm(kMostTime, leave); alarm.is_set()) out = run(mangled);
     const auto taken = thread_cpu_time() - begin;
-    if (taken > kLongTime) spare.take(taken, TimeBudget::Moment::clock::now());
+    if (taken > kLongTime) spare.take(taken);
     return out;
   }
 

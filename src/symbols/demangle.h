@@ -8,6 +8,8 @@
 #include <string>
 #include <string_view>
 
+#include "base/limits.h"
+
 namespace espy::symbols {
 
 // ---- The two mangling schemes of Rust, and what they share. Internal to symbols/; others use demangle.h.
@@ -23,42 +25,28 @@ constexpr size_t kMaxDemangledBytes = 64 * 1024;
 // each second for weeks.
 class LongNames {
  public:
-  using Moment = std::chrono::steady_clock::time_point;
+  using Moment = WorkBudget<int64_t>::Moment;
 
   // One for each thread.
   static LongNames& of_thread() {
     static thread_local LongNames out;
-    if (out.left_bytes_ < kMostBytes) out.grow(Moment::clock::now());
     return out;
   }
   // Returns how long the readable form of a name may be.
-  size_t most_bytes(size_t mangled_bytes) const {
-    return left_bytes_ > 0 ? kMaxDemangledBytes : std::min(kMaxDemangledBytes, mangled_bytes * kOrdinaryTimes);
+  size_t most_bytes(size_t mangled_bytes, Moment now = Moment::clock::now()) {
+    const bool may_be_long = budget_.left(now) >= int64_t{kMaxDemangledBytes};
+    return may_be_long ? kMaxDemangledBytes : std::min(kMaxDemangledBytes, mangled_bytes * kOrdinaryTimes);
   }
   // Counts a readable form that was made, even if it is not used.
-  void count(size_t mangled_bytes, size_t made_bytes) {
+  void count(size_t mangled_bytes, size_t made_bytes, Moment now = Moment::clock::now()) {
     const size_t ordinary_bytes = mangled_bytes * kOrdinaryTimes;
-    if (made_bytes > ordinary_bytes) left_bytes_ -= static_cast<int64_t>(made_bytes - ordinary_bytes);
-  }
-  // The time is that since the first call after something was counted.
-  void grow(Moment now) {
-    if (left_bytes_ >= kMostBytes) return;
-    if (grown_at_ == Moment{}) grown_at_ = now;
-    const auto longest = std::chrono::microseconds(std::chrono::hours(1));
-    const auto elapsed = std::chrono::duration_cast<std::chrono::microseconds>(now - grown_at_);
-    const int64_t more = std::min(elapsed, longest).count() * kBytesPerSecond / 1'000'000;
-    if (more > 0) grown_at_ = now;
-    left_bytes_ = std::min(left_bytes_ + more, kMostBytes);
-    if (left_bytes_ == kMostBytes) grown_at_ = {};
+    if (made_bytes > ordinary_bytes) budget_.take(static_cast<int64_t>(made_bytes - ordinary_bytes), now);
   }
 
  private:
   static constexpr size_t kOrdinaryTimes = 32;  // as long as the name: compilers' names stay below it
-  static constexpr int64_t kMostBytes = 128 << 20;
-  static constexpr int64_t kBytesPerSecond = 1 << 20;
 
-  int64_t left_bytes_ = kMostBytes;
-  Moment grown_at_ = {};  // none while nothing is counted
+  WorkBudget<int64_t> budget_{128 << 20, 1 << 20};
 };
 
 constexpr bool is_digit(char c) { return c >= '0' && c <= '9'; }

@@ -7,8 +7,8 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <chrono>
 #include <cstdlib>
-#include <ctime>
 #include <filesystem>
 #include <optional>
 #include <set>
@@ -20,6 +20,7 @@
 
 #include "base/byte_reader.h"
 #include "base/files.h"
+#include "base/limits.h"
 #include "base/process.h"
 #include "base/strings.h"
 #include "base/untrusted_file.h"
@@ -157,10 +158,10 @@ class LibrarySearch {
   }
 
   bool may_look_up() {
-    constexpr std::clock_t kMaxCpu = 1 * CLOCKS_PER_SEC;
+    constexpr std::chrono::seconds kMaxCpu(1);
     if (left_lookups_ == 0) return false;
     --left_lookups_;
-    return std::clock() - begin_ < kMaxCpu;
+    return thread_cpu_time() - begin_ < kMaxCpu;
   }
 
   const std::string cache_bytes_;
@@ -168,7 +169,7 @@ class LibrarySearch {
   const std::vector<std::string> default_directories_ = default_library_directories(kernel::host_arch());
   std::unordered_map<std::string, std::string> known_;
   int left_lookups_ = 100'000;
-  const std::clock_t begin_ = std::clock();
+  const std::chrono::nanoseconds begin_ = thread_cpu_time();
 };
 
 }  // namespace

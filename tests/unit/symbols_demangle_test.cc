@@ -116,21 +116,22 @@ TEST(Demangle, LongNamesAreAllowedAgainLater) {
   constexpr LongNames::Moment kBegin{std::chrono::hours(1)};
   constexpr size_t kNameBytes = 100, kOrdinaryBytes = 29 * kNameBytes;
   LongNames names;
-  EXPECT_EQ(names.most_bytes(kNameBytes), kMaxDemangledBytes);
-  for (int i = 0; i < 1000; ++i) names.count(kNameBytes, 1 << 18);
-  names.grow(kBegin);
-  EXPECT_LT(names.most_bytes(kNameBytes), kMaxDemangledBytes);
-  EXPECT_GE(names.most_bytes(kNameBytes), kOrdinaryBytes);
-  names.grow(kBegin + std::chrono::seconds(100));
-  EXPECT_LT(names.most_bytes(kNameBytes), kMaxDemangledBytes) << "twice the limit was taken";
-  names.grow(kBegin + std::chrono::seconds(150));
-  EXPECT_EQ(names.most_bytes(kNameBytes), kMaxDemangledBytes);
+  EXPECT_EQ(names.most_bytes(kNameBytes, kBegin), kMaxDemangledBytes);
+  for (int i = 0; i < 3000; ++i) names.count(kNameBytes, kMaxDemangledBytes, kBegin);
+  EXPECT_LT(names.most_bytes(kNameBytes, kBegin), kMaxDemangledBytes);
+  EXPECT_GE(names.most_bytes(kNameBytes, kBegin), kOrdinaryBytes);
+  // After a second 16 names.
+  const auto later = kBegin + std::chrono::seconds(1);
+  int count = 0;
+  for (; names.most_bytes(kNameBytes, later) == kMaxDemangledBytes; ++count)
+    names.count(kNameBytes, kMaxDemangledBytes, later);
+  EXPECT_GE(count, 15);
+  EXPECT_LE(count, 17);
   // One each second, for a week.
-  for (int i = 150; i < 7 * 24 * 3600; ++i) {
-    names.grow(kBegin + std::chrono::seconds(i));
-    names.count(kNameBytes, kMaxDemangledBytes);
+  for (int i = 2; i < 7 * 24 * 3600; ++i) {
+    ASSERT_EQ(names.most_bytes(kNameBytes, kBegin + std::chrono::seconds(i)), kMaxDemangledBytes) << i;
+    names.count(kNameBytes, kMaxDemangledBytes, kBegin + std::chrono::seconds(i));
   }
-  EXPECT_EQ(names.most_bytes(kNameBytes), kMaxDemangledBytes);
 }
 
 TEST(Demangle, RustLegacy) {

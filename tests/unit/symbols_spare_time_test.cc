@@ -1,6 +1,6 @@
 #include <gtest/gtest.h>
 
-#include "symbols/spare_time.h"
+#include "symbols/debug_info.h"
 
 namespace espy::symbols {
 namespace {
