@@ -3,6 +3,7 @@
 // Result<T>: a value, or an error of the environment.
 #pragma once
 
+#include <cstring>
 #include <string>
 #include <tl/expected.hpp>
 #include <utility>
@@ -26,7 +27,9 @@ inline tl::unexpected<Error> fail(std::string message, int code = 0, std::string
 }
 
 // The error "WHAT: strerror(code)".
-tl::unexpected<Error> fail_errno(std::string what, int code, std::string hint = {});
+inline tl::unexpected<Error> fail_errno(std::string what, int code, std::string hint = {}) {
+  return fail(std::move(what) + ": " + std::strerror(code), code, std::move(hint));
+}
 
 }  // namespace espy
 

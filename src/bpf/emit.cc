@@ -5,7 +5,6 @@
 #include "bpf/allocate.h"
 #include "bpf/encode.h"
 #include "bpf/select.h"
-#include "bpf/stack_slots.h"
 
 namespace espy::bpf {
 namespace {

@@ -1,4 +1,3 @@
-#include "builtins/aggregation.h"
 
 #include <time.h>
 

@@ -103,4 +103,11 @@ ir::ValueId get_stack(lower::Lowering& lowering, const types::Type& type, ir::Va
 // Emits the same, and returns the number of frames; 0 if it fails.
 ir::ValueId frame_count(lower::Lowering& lowering, types::Type type);
 
+// ---- percentile(): a bound of a part of the values that a histogram has counted (aggregation.cc).
+
+// Emits the largest value of the first bucket up to which `percent` of `whole` of the values are counted; 0 for an
+// empty histogram.
+lower::Operand lower_percentile(lower::Lowering& lowering, const spec::CallSite& call);
+types::TypeId check_percentile(check::Checker& checker, const spec::CallSite& call);
+
 }  // namespace espy::builtins

@@ -1,5 +1,4 @@
 // Map functions that take effect at once, in BPF. (clear, zero and print take effect in user space: output.cc.)
-#include "builtins/aggregation.h"
 #include "builtins/builtin_support.h"
 
 namespace espy::builtins {

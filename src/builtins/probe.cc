@@ -7,7 +7,7 @@
 
 #include "base/strings.h"
 #include "builtins/builtin_support.h"
-#include "program/probe_names.h"
+#include "program/program.h"
 #include "runtime/handler_context.h"
 
 namespace espy::builtins {

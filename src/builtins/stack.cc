@@ -10,7 +10,7 @@
 #include <cerrno>
 
 #include "builtins/builtin_support.h"
-#include "builtins/unwind_stack.h"
+#include "builtins/unwind_frame.h"
 #include "recording/recording.h"
 #include "runtime/handler_context.h"
 

@@ -2,6 +2,8 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
+#include <string>
 
 #include "lower/lowering.h"
 #include "lower/mappings.h"
@@ -76,5 +78,15 @@ struct UnwindRule {
 // Emits the body of the function, whose first parameter is the number of the frame. It stores the current frame, if its
 // number is below `frames`, and advances the state to the caller's frame. Returns 1 if there is no caller.
 void write_unwind_step(lower::Lowering& lowering, uint32_t frames, ir::ValueId state);
+
+// ---- Unwinding of user stacks in BPF, by tables instead of frame pointers (unwind_stack.cc).
+
+// Returns why a program on this kernel cannot find a task's mappings and registers; "" if it can.
+std::string cannot_unwind(kernel::Kernel& kernel, types::Types& types);
+
+// Emits the capture of the current task's user stack: 16 bytes at `destination`, a value of the stack type `type`
+// (program/layout.h). Runs `otherwise` as long as user space has not made the first tables.
+void lower_unwound_stack(lower::Lowering& lowering, types::TypeId type, ir::ValueId pid, ir::ValueId destination,
+                         source::Span span, const std::function<void()>& otherwise);
 
 }  // namespace espy::builtins

@@ -42,7 +42,6 @@
 // during the run; stacks of tasks other than the current one.
 //
 // See also: lib/maple_tree.c (mtree_range_walk) and include/linux/maple_tree.h in the kernel.
-#include "builtins/unwind_stack.h"
 
 #include <fmt/format.h>
 

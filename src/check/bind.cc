@@ -10,8 +10,7 @@
 #include "check/check_passes.h"
 #include "check/signature.h"
 #include "check/type_rules.h"
-#include "check/walk.h"
-#include "syntax/foreign_character.h"
+#include "syntax/lexer.h"
 
 namespace espy::check {
 

@@ -6,7 +6,7 @@
 
 #include "base/strings.h"
 #include "check/checker.h"
-#include "program/probe_names.h"
+#include "program/program.h"
 #include "types/parts.h"
 
 namespace espy::check {

@@ -7,8 +7,8 @@
 #include <string>
 #include <vector>
 
+#include "check/check_passes.h"
 #include "check/checker.h"
-#include "check/walk.h"
 #include "program/layout.h"
 
 namespace espy::check {

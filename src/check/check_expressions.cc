@@ -5,7 +5,7 @@
 #include "base/strings.h"
 #include "check/checker.h"
 #include "kernel/abi_constants.h"
-#include "program/probe_names.h"
+#include "program/program.h"
 #include "syntax/format_script.h"
 
 namespace espy::check {

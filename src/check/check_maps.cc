@@ -2,7 +2,7 @@
 #include <utility>
 
 #include "check/checker.h"
-#include "program/probe_names.h"
+#include "program/program.h"
 #include "types/parts.h"
 
 namespace espy::check {

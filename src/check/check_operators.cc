@@ -4,7 +4,7 @@
 
 #include "base/strings.h"
 #include "check/checker.h"
-#include "program/probe_names.h"
+#include "program/program.h"
 
 namespace espy::check {
 

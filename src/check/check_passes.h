@@ -2,12 +2,14 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "check/check.h"
+#include "syntax/ast.h"
 
 namespace espy::check {
 
@@ -99,5 +101,15 @@ void warn_of_other_tasks(const Checked& checked, source::Diagnostics& diagnostic
 
 // Reports maps of `print_units` that the script does not have.
 void check_print_units(const Checked& checked, source::Diagnostics& diagnostics);
+
+// ---- Visits a root and all expressions below it, parents first.
+
+using ExprVisitor = std::function<void(syntax::ExprId)>;
+
+using TypeNameVisitor = std::function<void(syntax::TypeNameId)>;  // of casts, declarations and sizeof
+
+void walk(const syntax::Ast& ast, syntax::ExprId root, const ExprVisitor& visit,
+          const TypeNameVisitor& visit_type = {});
+void walk(const syntax::Ast& ast, syntax::StmtId root, const ExprVisitor& visit);
 
 }  // namespace espy::check

@@ -1,7 +1,7 @@
 #include <fmt/format.h>
 
+#include "check/check_passes.h"
 #include "check/checker.h"
-#include "check/walk.h"
 
 namespace espy::check {
 

@@ -8,7 +8,6 @@
 
 #include "base/strings.h"
 #include "check/check_passes.h"
-#include "check/walk.h"
 #include "syntax/lexer.h"
 #include "syntax/parser.h"
 

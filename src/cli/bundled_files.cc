@@ -11,7 +11,7 @@
 #include "base/fatal.h"
 #include "base/strings.h"
 #include "bundled_files_data.h"
-#include "tool/tool_head.h"
+#include "tool/tool.h"
 
 namespace espy::cli {
 

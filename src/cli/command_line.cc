@@ -11,7 +11,7 @@
 #include "cli/command.h"
 #include "cli/options.h"
 #include "cli/tool_options.h"
-#include "tool/tool_head.h"
+#include "tool/tool.h"
 
 namespace espy::cli {
 

@@ -1,11 +1,11 @@
 // In C a type surrounds the declared name: `int (*name[4])(long)`. So a declaration is built from the name outwards,
 // one record at a time: a pointer adds a star before it, an array adds brackets after it, and a record with a name of
 // its own (or braces) ends it on the left. Parentheses are needed only if an array or function follows a pointer.
-#include "kernel/btf_print.h"
-
 #include <fmt/format.h>
 
 #include <utility>
+
+#include "kernel/btf.h"
 
 namespace espy::kernel {
 namespace {

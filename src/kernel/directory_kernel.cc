@@ -12,7 +12,7 @@
 #include "base/files.h"
 #include "base/strings.h"
 #include "kernel/abi_constants.h"
-#include "kernel/btf_print.h"
+#include "kernel/btf.h"
 #include "kernel/cpu_list.h"
 #include "kernel/functions.h"
 #include "kernel/tracefs.h"

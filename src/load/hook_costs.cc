@@ -21,7 +21,7 @@
 #include "base/process.h"
 #include "base/strings.h"
 #include "base/untrusted_file.h"
-#include "kernel/arch/flow.h"
+#include "kernel/arch/arch.h"
 #include "load/bpf.h"
 #include "load/machine.h"
 

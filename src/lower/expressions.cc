@@ -5,7 +5,7 @@
 #include <bit>
 
 #include "lower/lowering.h"
-#include "program/probe_names.h"
+#include "program/program.h"
 #include "spec/builtin.h"
 
 namespace espy::lower {

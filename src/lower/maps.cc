@@ -5,7 +5,7 @@
 
 #include "lower/lowering.h"
 #include "program/layout.h"
-#include "program/probe_names.h"
+#include "program/program.h"
 #include "spec/builtin.h"
 #include "syntax/print.h"
 #include "types/parts.h"

@@ -6,7 +6,7 @@
 #include <utility>
 
 #include "program/layout.h"
-#include "program/probe_names.h"
+#include "program/program.h"
 #include "spec/builtin.h"
 
 namespace espy::lower {

@@ -4,7 +4,7 @@
 #include <cstring>
 
 #include "lower/lowering.h"
-#include "program/probe_names.h"
+#include "program/program.h"
 
 namespace espy::lower {
 namespace {

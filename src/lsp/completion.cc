@@ -1,4 +1,3 @@
-#include "lsp/completion.h"
 
 #include <fmt/format.h>
 

@@ -79,4 +79,10 @@ class ProbeNames {
   std::map<std::string, std::vector<std::string>, std::less<>> lists_;
 };
 
+// ---- Completion: probes where an attach point is written, members after a dot, maps, variables, builtins and
+// keywords.
+
+// Returns the CompletionList for an offset of the document.
+Json complete(const Services& services, ProbeNames& probes, const Document& document, uint32_t offset);
+
 }  // namespace espy::lsp

@@ -10,7 +10,6 @@
 
 #include "base/files.h"
 #include "base/strings.h"
-#include "lsp/completion.h"
 #include "lsp/hover.h"
 #include "lsp/names.h"
 #include "syntax/format_script.h"

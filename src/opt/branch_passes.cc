@@ -10,7 +10,6 @@
 #include "ir/analysis.h"
 #include "ir/ir.h"
 #include "opt/pipeline.h"
-#include "opt/scalar_passes.h"
 
 namespace espy::opt {
 

@@ -61,4 +61,13 @@ bool outline_calls(ir::Module& module, size_t max_calls);
 // become functions, which the kernel's verifier checks once each.
 std::optional<ir::Module> outline_loops(const ir::Module& module, const ModuleLimits& limits);
 
+// ---- Evaluation of operations on constants, by the definitions of docs/internals/ir.md.
+
+// Returns `op` of one or two constants (unary operations ignore `b`); nullopt if the operation is not arithmetic.
+std::optional<int64_t> evaluate(ir::Op op, int64_t a, int64_t b = 0);
+bool evaluate(ir::Condition condition, int64_t a, int64_t b);
+
+bool is_comparison(ir::Op op);  // eq to sle: the result is 0 or 1
+bool is_commutative(ir::Op op);
+
 }  // namespace espy::opt

@@ -1,4 +1,3 @@
-#include "opt/scalar_passes.h"
 
 #include <limits>
 

@@ -8,7 +8,6 @@
 //
 // A frame with one callee that has all of its weight is followed by the callee without indentation. Branches below half
 // a percent are one line, which tells how many they are and what they have.
-#include "output/call_tree.h"
 
 #include <fmt/format.h>
 #include <sys/ioctl.h>

@@ -10,7 +10,7 @@
 #include <string_view>
 
 #include "base/byte_reader.h"
-#include "program/probe_names.h"
+#include "program/program.h"
 #include "program/unwind_layout.h"
 #include "types/parts.h"
 

@@ -1,6 +1,7 @@
 // Profiles: maps keyed by stacks as folded stacks, speedscope and pprof.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <map>
 #include <memory>
@@ -117,5 +118,11 @@ std::string with_commas(uint64_t number);
 // is not a function. With the suffixes of stackcollapse-perf.pl, `_[k]` for the kernel and `_[i]` for inlined
 // functions.
 std::string folded_name(const FoldedFrame& frame);
+
+// ---- Merged stacks as a tree of text: callers above what they call, the largest branch first.
+
+// Returns the lines. `columns`: of a line; 0: any number. One line sums up branches below half a percent, and branches
+// beyond 20 of a frame, with their number and value. Names need be printable.
+std::string call_tree_text(const CallTree& all, size_t columns);
 
 }  // namespace espy::output

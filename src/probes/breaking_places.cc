@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-#include "kernel/arch/flow.h"
+#include "kernel/arch/arch.h"
 #include "symbols/elf_image.h"
 
 namespace espy::probes {

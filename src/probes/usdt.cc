@@ -32,8 +32,8 @@
 #include "probes/breaking_places.h"
 #include "probes/probe_support.h"
 #include "probes/user_function.h"
+#include "symbols/elf_file.h"
 #include "symbols/symbols.h"
-#include "symbols/usdt_notes.h"
 
 namespace espy::probes {
 

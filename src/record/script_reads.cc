@@ -6,7 +6,7 @@
 #include <utility>
 
 #include "check/check.h"
-#include "check/walk.h"
+#include "check/check_passes.h"
 #include "syntax/format_script.h"
 
 namespace espy::record {

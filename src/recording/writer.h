@@ -43,7 +43,6 @@ class Writer {
   void add_number(int64_t value);
   void add_text(std::string_view text);  // and bytes
   void add_stack(uint64_t noted) { append_unsigned(noted); }
-  void add_no_stack() { append_unsigned(0); }
   Status end_event();
   // Events were lost since the last one.
   void note_lost(uint64_t count);

@@ -36,7 +36,7 @@
 #include "syntax/format_script.h"
 #include "syntax/lexer.h"
 #include "syntax/parser.h"
-#include "tool/tool_head.h"
+#include "tool/tool.h"
 
 namespace espy::run {
 

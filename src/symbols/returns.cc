@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <span>
 
-#include "kernel/arch/flow.h"
+#include "kernel/arch/arch.h"
 #include "symbols/demangle.h"
 #include "symbols/elf_image.h"
 

@@ -654,12 +654,6 @@ std::optional<Symbol> Symbolizer::kernel(uint64_t address) {
                 found->address};
 }
 
-std::optional<uint64_t> Symbolizer::kernel_address(std::string_view name) {
-  const std::optional<KernelSymbol> found = state_->kernel_symbols.find(name);
-  if (!found || found->address == 0) return std::nullopt;
-  return found->address;
-}
-
 std::optional<Symbol> Symbolizer::user(uint32_t pid, uint64_t address) {
   Process* process = state_->process_for(pid, address);
   if (process == nullptr) return std::nullopt;

@@ -133,9 +133,6 @@ class Symbolizer {
   bool read_kernel_ahead();
   // Returns whether `kernel` found nothing because the kernel hides all addresses.
   bool has_hidden_kernel() const;
-  // Returns the address of a kernel symbol; reads /proc/kallsyms up to the first line with that name. nullopt also if
-  // the kernel hides addresses (kptr_restrict).
-  std::optional<uint64_t> kernel_address(std::string_view name);
 
   // Returns the function of a process at `address`, from its ELF files, the vdso, or the perf-PID.map of a JIT.
   std::optional<Symbol> user(uint32_t pid, uint64_t address);

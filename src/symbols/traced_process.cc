@@ -388,14 +388,6 @@ uint32_t task_with_memory(uint32_t pid) {
   return pid;
 }
 
-std::vector<Mapping> parse_mappings(std::string_view text) {
-  std::vector<Mapping> out;
-  for (const std::string_view line : split(text, '\n')) {
-    if (!line.empty()) parse_mapping(line, out.emplace_back());
-  }
-  return out;
-}
-
 namespace {
 
 // Calls `visit` with each line until it returns false. Stops, and fails with kRefusedFile, behind `most_bytes`. `bytes`

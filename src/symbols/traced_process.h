@@ -151,8 +151,6 @@ struct Process {
 // server: /proc/PID/exe may be in a file system of FUSE whose user never answers.
 std::optional<struct statx> status_of(const std::string& path);
 
-// Parses the text of /proc/PID/maps (proc_pid_maps(5)). What a malformed line lacks is 0 or empty.
-std::vector<Mapping> parse_mappings(std::string_view text);
 // null if the process has exited, is a kernel thread, or must not be read. `refused` receives a sentence if there is
 // more than is read.
 std::shared_ptr<AddressSpace> read_address_space(uint32_t pid, CodeImages& images, SkippedFiles& refused);

@@ -7,7 +7,6 @@
 #include <utility>
 
 #include "base/strings.h"
-#include "syntax/foreign_character.h"
 
 namespace espy::syntax {
 

@@ -8,7 +8,7 @@
 #include <optional>
 
 #include "base/strings.h"
-#include "check/walk.h"
+#include "check/check_passes.h"
 #include "symbols/demangle.h"
 #include "syntax/parser.h"
 

@@ -8,7 +8,7 @@
 #include <utility>
 
 #include "base/strings.h"
-#include "check/walk.h"
+#include "check/check_passes.h"
 #include "probes/probe_support.h"
 #include "run/attach_words.h"
 

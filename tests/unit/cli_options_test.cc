@@ -11,7 +11,7 @@
 #include "cli/bundled_files.h"
 #include "cli/command.h"
 #include "cli/tool_options.h"
-#include "tool/tool_head.h"
+#include "tool/tool.h"
 
 namespace espy::cli {
 namespace {

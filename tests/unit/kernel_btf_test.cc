@@ -5,7 +5,7 @@
 #include <fstream>
 #include <random>
 
-#include "kernel/btf_print.h"
+#include "kernel/btf.h"
 #include "kernel/kernel.h"
 #include "kernel_support.h"
 

@@ -7,7 +7,6 @@
 #include <vector>
 
 #include "kernel/arch/arch.h"
-#include "kernel/arch/flow.h"
 #include "symbols_support.h"
 
 namespace espy::kernel {

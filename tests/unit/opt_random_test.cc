@@ -8,7 +8,6 @@
 #include "ir/builder.h"
 #include "ir/ir_text.h"
 #include "opt/pipeline.h"
-#include "opt/scalar_passes.h"
 
 namespace espy::opt {
 namespace {

@@ -3,7 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "output/call_tree.h"
+#include "output/profile_formats.h"
 #include "output_support.h"
 
 namespace espy::output {

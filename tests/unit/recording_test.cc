@@ -161,7 +161,7 @@ TEST_F(RecordingTest, GivesBackWhatWasWritten) {
   Task renamed = task(10);
   renamed.comm = "dog";
   writer->begin_event(1, 4'000, 0, renamed);  // another CPU's, a little earlier
-  writer->add_no_stack();
+  writer->add_stack(0);
   ASSERT_TRUE(writer->end_event());
   const std::vector<std::string> incomplete = {"16 reads of memory failed", "2 stacks were lost"};
   ASSERT_TRUE(writer->finish(9'000, incomplete));

@@ -6,12 +6,11 @@
 
 #include "base/files.h"
 #include "kernel/abi_constants.h"
-#include "kernel/arch/flow.h"
+#include "kernel/arch/arch.h"
 #include "symbols/debug_info.h"
 #include "symbols/elf_file.h"
 #include "symbols/go_functions.h"
 #include "symbols/unwind.h"
-#include "symbols/usdt_notes.h"
 #include "symbols_support.h"
 
 namespace espy::symbols {

@@ -6,10 +6,10 @@
 
 #include "../support/fake_arch.h"
 #include "base/files.h"
+#include "symbols/elf_file.h"
 #include "symbols/go_functions.h"
 #include "symbols/library.h"
 #include "symbols/unwind.h"
-#include "symbols/usdt_notes.h"
 #include "symbols_support.h"
 
 namespace espy::symbols {

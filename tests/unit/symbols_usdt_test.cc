@@ -1,7 +1,7 @@
 #include <gtest/gtest.h>
 
 #include "kernel/arch/arch.h"
-#include "symbols/usdt_notes.h"
+#include "symbols/elf_file.h"
 
 namespace espy::symbols {
 namespace {

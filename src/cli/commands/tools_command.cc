@@ -17,7 +17,7 @@
 #include "cli/command.h"
 #include "cli/tool_options.h"
 #include "run/run_script.h"
-#include "tool/tool_head.h"
+#include "tool/tool.h"
 
 namespace espy::cli {
 

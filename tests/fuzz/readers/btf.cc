@@ -4,7 +4,6 @@
 #include <algorithm>
 
 #include "../reader.h"
-#include "kernel/btf_print.h"
 
 namespace espy::fuzz {
 

@@ -3,9 +3,8 @@
 
 #include "../reader.h"
 #include "kernel/arch/arch.h"
-#include "kernel/arch/flow.h"
+#include "symbols/elf_file.h"
 #include "symbols/go_functions.h"
-#include "symbols/usdt_notes.h"
 
 namespace espy::fuzz {
 

@@ -1,5 +1,6 @@
 // Text files of the kernel: mappings of a process, kallsyms, lists of functions and of CPUs.
 #include "../reader.h"
+#include "base/strings.h"
 #include "kernel/cpu_list.h"
 #include "kernel/functions.h"
 #include "symbols/kernel_symbols.h"
@@ -8,7 +9,11 @@
 namespace espy::fuzz {
 
 void run_proc_text(std::string_view bytes) {
-  for (const symbols::Mapping& each : symbols::parse_mappings(bytes)) use(each.path);
+  for (const std::string_view line : split(bytes, '\n')) {
+    symbols::Mapping mapping;
+    symbols::parse_mapping(line, mapping);
+    use(mapping.path);
+  }
   kernel::parse_cpu_count(bytes);
   const MemoryFile file(bytes);
   symbols::KernelSymbols kallsyms(file.path());

@@ -1,7 +1,6 @@
 // The notes of USDT probes, and the operands of their arguments.
 #include "../reader.h"
 #include "symbols/elf_file.h"
-#include "symbols/usdt_notes.h"
 
 namespace espy::fuzz {
 

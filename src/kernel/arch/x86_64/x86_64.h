@@ -9,7 +9,6 @@
 #include <vector>
 
 #include "kernel/arch/arch.h"
-#include "kernel/arch/flow.h"
 
 namespace espy::kernel {
 
