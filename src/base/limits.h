@@ -1,4 +1,7 @@
 // Limits for work whose amount others choose: time, CPU time and memory; and what espy does when memory runs out.
+//
+// WorkBudget bounds what a run does, TimeLimit and MemoryLimit bound one piece of it. What one file may have is a
+// number that its reader compares (`kMax...`).
 #pragma once
 
 #include <sys/resource.h>
@@ -16,15 +19,15 @@ namespace espy {
 
 // ---- A bound on work whose amount others choose, over a run.
 
-// How much work there may still be, in a unit such as nanoseconds or bytes. It begins with `most`. What was taken grows
-// again by a rate, up to `most`. So others can keep espy from its own work for a part of the time only, and a long honest
-// run gets an answer again.
+// How much work there may still be, in a unit such as nanoseconds or bytes. It begins with `most`. It grows
+// again by a rate, up to `most`. So others can keep espy from its own work for a part of the time only, and a long
+// honest run gets an answer again.
 template <class Amount>
 class WorkBudget {
  public:
   using Moment = std::chrono::steady_clock::time_point;
 
-  // Without a rate, what was taken does not grow again.
+  // Without a rate, it does not grow again.
   explicit WorkBudget(Amount most, Amount per_second = {}) : most_(most), left_(most), per_second_(per_second) {}
 
   // Returns how much may still be taken, not less than zero.
@@ -70,8 +73,9 @@ class TimeBudget : public WorkBudget<std::chrono::nanoseconds> {
 // Returns how much CPU time this thread has taken. A system call.
 std::chrono::nanoseconds thread_cpu_time();
 
-// Thrown by TimeLimit::check(). An exception, since the loops that call it are many calls below the function that gives
-// up: readers of DWARF would have to return an error on each level, and could keep a part of a table as the whole.
+// Thrown by TimeLimit::check(). It is an exception because the loops that call check() are many calls below the
+// function that gives up. Otherwise readers of DWARF would return an error on each level, and could keep a part of a
+// table as the whole.
 struct TookTooLong {};
 
 // While it lives, this thread should not take more than `most` of CPU time: loops call check(). Within another one, the

@@ -35,10 +35,11 @@ Status start_orphan(const std::function<int()>& body);
 // Waits until a child has ended. Returns its status as waitpid(2); nullopt if there is no such child.
 std::optional<int> wait_for_child(pid_t child);
 
-// Returns whether a child has ended, or does not exist. Takes its status, so that it is no zombie any more.
+// Returns whether a child has ended, or does not exist. Takes its status, which removes the zombie.
 bool has_child_ended(pid_t child);
 
-// Ends a child by SIGKILL, and waits for its end. Does nothing if espy may not kill it, as it has another user now.
+// Ends a child by SIGKILL, and waits for its end. Does nothing if espy may not kill it, because it has another user
+// now.
 void end_child(pid_t child);
 
 // ---- A process that cleans up after this one, however it ends, also by SIGKILL.

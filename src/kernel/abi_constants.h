@@ -1,6 +1,9 @@
 // Constants of the kernel's interface that its headers and the C library's define as macros, so that BTF does not have
 // them: AF_INET, O_CREAT, EPERM. They are ABI, so scripts can use them without headers. scripts/gen-constants writes
 // the tables.
+//
+// The tables have all constants of the headers that gen-constants lists. A selection by hand would be shorter, but
+// scripts use what they need of a header, and somebody would have to choose and to keep the names.
 #pragma once
 
 #include <cstdint>

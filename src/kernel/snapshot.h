@@ -44,6 +44,9 @@ class TarWriter {
 Status unpack_tar(const std::string& path, const std::string& directory, uint64_t limit_bytes);
 
 // ---- The files of recorded kernels and of snapshots: see tests/kernels/README.md. Internal to kernel/.
+//
+// A snapshot is unpacked to a temporary directory, not to memory: recorded kernels are directories, so one reader
+// serves both, and it reads only the files that a script needs.
 
 // All others are absent.
 struct RecordedFeatures {

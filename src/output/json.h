@@ -13,7 +13,8 @@
 
 namespace espy::output {
 
-// The elements of an array, or the members of an object, with `separator` between them.
+// The elements of an array, or the members of an object, with `separator` between them. An element of fixed members is
+// a format, which shows what the reader gets.
 class JsonList {
  public:
   explicit JsonList(std::string_view separator = ", ") : separator_(separator) {}

@@ -339,6 +339,9 @@ extern constexpr SinkRow kFoldedSink = {.name = "folded",
 
 // ---- Profiles for speedscope (www.speedscope.app): one JSON object with a "sampled" profile for each map that has
 // stacks in its keys, as last printed, and a table of frames that they share.
+//
+// speedscope opens profiles for pprof and folded stacks as well. But a profile for pprof merges entries of several maps
+// that have equal keys, and folded stacks have neither units nor files.
 
 namespace {
 

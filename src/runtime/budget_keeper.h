@@ -15,6 +15,9 @@ namespace espy::runtime {
 
 // ---- Callers: estimates the events of programs while these are detached, process by process.
 //
+// Why an estimate: callers run faster while the programs are off. A count of a fifth of the time is therefore low by an
+// unknown factor. The loss report marks the numbers as estimated, and `--strict` fails.
+//
 // A thread that calls a probed function back to back makes fewer calls while each takes a trap, and none while it waits
 // for a CPU. So the rate of a process is its events divided by its CPU time while the programs were on, without the
 // time of the traps. Its events while they are off are this rate times its CPU time then. The programs count their

@@ -110,9 +110,11 @@ CpuAlarm::~CpuAlarm() {
 // can stand for gigabytes, as each substitution may double what the one before it stands for, and the demangler can
 // walk through all of that before it has made any text: so it is left in the middle. Without references it cannot.
 //
-// Why not cplus_demangle_v3_callback() of libiberty: it is the same code (cp-demangle.c) under a documented name. The
-// same names take it as long, as its parser too takes exponential time for nested references in conversion operators.
-// It would need the same alarm, and one library more.
+// Why not cplus_demangle_v3_callback() of libiberty: it is the same code (cp-demangle.c), with a documented name. It
+// takes 40 s for a name of 89 bytes, `_ZcvT_IT_I...` (c++filt 2.40), so that it would need the same alarm, and one
+// library more. Its parser and its printer recurse in several places: a count of references that is low enough to bound
+// them would refuse names of compilers, which have dozens. A child process for each such name would take longer than
+// the name.
 class CppDemangler {
  public:
   std::string demangle(const std::string& mangled) {

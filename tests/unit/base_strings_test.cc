@@ -182,5 +182,23 @@ TEST(Fill, LeavesValuesAndOtherBracesAlone) {
 
 TEST(Nearest, TheFirstOfEqualsWins) { EXPECT_EQ(nearest("qid", kNames), "pid"); }
 
+TEST(Escapes, AreThoseOfTheirLanguage) {
+  constexpr std::string_view kText = "a\"\\\n\t\r\x01\x7f\xc3\xa9\xff<&>";
+  EXPECT_EQ(escape(kText), "a\\\"\\\\\\n\\t\\r\\x01\\x7f\\xc3\\xa9\\xff<&>");
+  EXPECT_EQ(json_string(kText), "\"a\\\"\\\\\\n\\t\\r\\u0001\x7f\xc3\xa9\\\\xff<&>\"");
+  EXPECT_EQ(json_string("\xc2\x85"), "\"\\u0085\"");
+  EXPECT_EQ(escape_markup("a\"<&>\n\x01\xff\xef\xbf\xbe\xc3\xa9"),
+            "a&quot;&lt;&amp;&gt; \xef\xbf\xbd\xef\xbf\xbd\xef\xbf\xbd\xc3\xa9");
+  EXPECT_EQ(escape_characters("it's", "'", "'\\'"), "it'\\''s");
+  EXPECT_EQ(escape_characters("a\"b\\", "\\\""), "a\\\"b\\\\");
+}
+
+TEST(Escapes, OfBytes) {
+  EXPECT_EQ(escaped("a\\b\\x41\n\xff"), "a\\b\\x5cx41\\x0a\\xff");
+  EXPECT_EQ(all_escaped("a\n"), "\\x61\\x0a");
+  EXPECT_EQ(hexadecimal("a\xff"), "61ff");
+  EXPECT_EQ(hexadecimal("a\xff", " "), "61 ff");
+}
+
 }  // namespace
 }  // namespace espy
