@@ -4,6 +4,8 @@
 #include <zlib.h>
 
 #include <algorithm>
+#include <iterator>
+#include <map>
 #include <string>
 #include <utility>
 #include <vector>
@@ -17,14 +19,12 @@ namespace espy::cli {
 
 namespace {
 
-constexpr char kMark = '\x1e';  // before the path of each file
-
-std::string decompressed() {
+std::string decompressed(const EmbeddedFile& file) {
   constexpr int kOfGzip = 16 + MAX_WBITS;
-  std::string out(kBundledFilesBytes, '\0');
+  std::string out(file.bytes, '\0');
   z_stream stream = {};
-  stream.next_in = const_cast<unsigned char*>(kBundledFiles);  // zlib does not write there
-  stream.avail_in = sizeof(kBundledFiles);
+  stream.next_in = const_cast<unsigned char*>(kBundledFiles + file.offset);  // zlib does not write there
+  stream.avail_in = static_cast<uInt>(file.compressed_bytes);
   stream.next_out = reinterpret_cast<unsigned char*>(out.data());
   stream.avail_out = static_cast<uInt>(out.size());
   CHECK(::inflateInit2(&stream, kOfGzip) == Z_OK);
@@ -34,31 +34,15 @@ std::string decompressed() {
   return out;
 }
 
-struct File {
-  std::string_view path, text;
-};
-
-const std::vector<File>& files() {
-  static const std::string kText = decompressed();
-  static const std::vector<File> kFiles = [] {
-    std::vector<File> out;
-    const std::string_view all = kText;
-    for (size_t begin = all.find(kMark); begin != all.npos;) {
-      const size_t end = std::min(all.find(kMark, begin + 1), all.size());
-      const size_t line = all.find('\n', begin);
-      out.push_back({all.substr(begin + 1, line - begin - 1), all.substr(line + 1, end - line - 1)});
-      begin = end == all.size() ? all.npos : end;
-    }
-    return out;
-  }();
-  return kFiles;
-}
-
 }  // namespace
 
 std::string_view bundled_file(std::string_view path) {
-  const auto found = std::ranges::find(files(), path, &File::path);
-  return found == files().end() ? std::string_view() : found->text;
+  static std::map<std::string_view, std::string> texts;  // those that were asked for
+  const auto* found = std::ranges::find(kBundledFilesIndex, path, &EmbeddedFile::path);
+  if (found == std::end(kBundledFilesIndex)) return {};
+  const auto [text, is_new] = texts.try_emplace(found->path);
+  if (is_new) text->second = decompressed(*found);
+  return text->second;
 }
 
 std::span<const BundledTool> bundled_tools() {
@@ -77,8 +61,6 @@ std::span<const BundledTool> bundled_tools() {
 std::string_view bundled_script(std::string_view name) { return bundled_file(fmt::format("tools/{}.bt", name)); }
 
 std::shared_ptr<const tool::Tool> bundled_tool(std::string_view name) {
-  // A file. Most runs are of one, and do not pay for the decompression.
-  if (name.find('/') != name.npos || name.ends_with(".bt")) return nullptr;
   const std::string_view script = bundled_script(name);
   if (script.empty()) return nullptr;
   tool::Tool out;

@@ -1,5 +1,5 @@
 // Files that are part of espy: the tools, the tutorial, and the page of diagnostics. CMake compresses them into the
-// binary (cmake/bundle.cmake); they are decompressed, in a millisecond, when one is first asked for.
+// binary (cmake/bundle.cmake); each is decompressed when it is first asked for.
 #pragma once
 
 #include <memory>
