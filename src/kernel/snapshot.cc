@@ -137,7 +137,7 @@ class Unpacker {
 
   Status write_file(const std::string& name, std::string_view content) {
     for (size_t slash = name.find('/'); slash != name.npos; slash = name.find('/', slash + 1))
-      ::mkdir((directory_ + "/" + name.substr(0, slash)).c_str(), 0700);
+      if (made_.insert(name.substr(0, slash)).second) ::mkdir((directory_ + "/" + name.substr(0, slash)).c_str(), 0700);
     const std::string path = directory_ + "/" + name;
     const OwnedFd file(::open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600));
     if (!file.valid() || ::write(file.get(), content.data(), content.size()) != static_cast<ssize_t>(content.size()))
@@ -149,6 +149,7 @@ class Unpacker {
   gzFile stream_;
   const std::string& directory_;
   uint64_t left_bytes_;
+  std::set<std::string> made_;  // directories: there are half as many as files
 };
 
 }  // namespace
