@@ -211,7 +211,9 @@ constexpr std::array kKeys = {
         "How many elements of an array, and members of a struct, are printed before `...`. 0: all.",
         show_number<&Config::print, &Print::items>},
     Key{"print_addresses", "", set_flag<true, &Config::print, &Print::addresses>,
-        "Whether members of structs that are addresses of IP or Ethernet by their types and names are printed as such.",
+        "Whether members of structs are explained: IP and Ethernet addresses, by type and name, as addresses; `__be16` "
+        "to "
+        "`__be64` in host order, and marked; numbers of flags by the names that their enum has.",
         show_flag<&Config::print, &Print::addresses>},
     Key{"print_units", "", set_print_units,
         "Whether values of maps are printed as 1.5 us or 3 KiB where the last word of the name tells the unit: "

@@ -562,18 +562,20 @@ Member BtfConverter::convert_member(const BtfPlace& owner, const BtfMember& memb
                 .type = convert(owner.module, member.type),
                 .offset_bits = member.offset_bits,
                 .bit_size = member.bit_size};
-  // Without the bit-field flag, the INT record has the number of bits.
-  if (!owner.record.kind_flag()) {
-    auto base = set_.record(owner.module, member.type);
-    const BtfKinds aliases = kModifiers | kinds(BtfKind::kTypedef);
-    for (int steps = 0; base && base->record.is(aliases) && steps < kMaxDepth; ++steps) {
-      base = set_.record(base->module, base->record.size_or_type);
-    }
-    if (base && base->record.kind() == BtfKind::kInt && int_bits(base->record) != base->record.size_or_type * 8) {
-      result.offset_bits += int_offset_bits(base->record);
-      result.bit_size = int_bits(base->record);
-    }
+  auto base = set_.record(owner.module, member.type);
+  const BtfKinds aliases = kModifiers | kinds(BtfKind::kTypedef);
+  for (int steps = 0; base && base->record.is(aliases) && steps < kMaxDepth; ++steps) {
+    const std::string_view alias = set_.object(base->module)->name(base->record);
+    result.is_big_endian |= alias == "__be16" || alias == "__be32" || alias == "__be64";
+    base = set_.record(base->module, base->record.size_or_type);
   }
+  const bool is_int = base && base->record.kind() == BtfKind::kInt;
+  // Without the bit-field flag, the INT record has the number of bits.
+  if (is_int && !owner.record.kind_flag() && int_bits(base->record) != base->record.size_or_type * 8) {
+    result.offset_bits += int_offset_bits(base->record);
+    result.bit_size = int_bits(base->record);
+  }
+  result.is_big_endian &= is_int && result.bit_size == 0;
   return result;
 }
 

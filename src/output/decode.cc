@@ -43,6 +43,25 @@ Value enumerated(const Type& type, uint64_t bits, uint32_t width_bits) {
   return {EnumValue{number, std::string(types::enumerator_name(type, number))}};
 }
 
+// "A|B" for a number whose bits all have names, "" for others. Enums of flags have three single bits or more, and
+// hardly any other numbers: those that count have a third of them or more.
+std::string flag_names(const Type& enumeration, uint64_t number) {
+  constexpr size_t kFewestFlags = 3, kFlagsOfOther = 3;
+  size_t flags = 0, others = 0;
+  std::string out;
+  uint64_t left = number;
+  for (const types::Enumerator& each : enumeration.enumerators) {
+    const auto bits = static_cast<uint64_t>(each.value);
+    if (bits == 0) continue;
+    ++(std::has_single_bit(bits) ? flags : others);
+    if (!std::has_single_bit(bits) || (left & bits) == 0) continue;
+    left &= ~bits;
+    out += (out.empty() ? "" : "|") + each.name;
+  }
+  const bool are_flags = flags >= kFewestFlags && flags > kFlagsOfOther * others;
+  return are_flags && left == 0 ? out : "";
+}
+
 std::string_view as_text(Bytes bytes) { return {reinterpret_cast<const char*>(bytes.data()), bytes.size()}; }
 
 // A string that was read from memory and fills its buffer has probably been truncated. `bytes` may be shorter than the
@@ -224,6 +243,21 @@ class Decoder {
     return std::string(types::enumerator_name(variants, static_cast<int64_t>(number)));
   }
 
+  // A member as print_addresses shows it.
+  Value explained_member(const types::Member& each, const Type& type, Bytes bytes) {
+    const Bytes own = part(bytes, each.offset_bytes(), type.size_bytes);
+    if (is_address(each, type)) return {TextValue{address_text(own)}};
+    if (each.is_big_endian) {
+      uint64_t number = 0;
+      for (const std::byte byte : own) number = number << 8 | std::to_integer<uint64_t>(byte);
+      return {TextValue{fmt::format("{} (be{})", number, type.size_bytes * 8)}};
+    }
+    Value out = member(each, bytes);
+    if (auto* value = std::get_if<EnumValue>(&out.node); value != nullptr && value->name.empty())
+      value->name = flag_names(type, static_cast<uint64_t>(value->number));
+    return out;
+  }
+
   // Members of an anonymous struct or union are members of the outer one, as in C. Variants that the value does not
   // have are left out: their bytes are those of another one.
   void append_members(RecordValue& out, std::vector<std::string>& names, const Type& type, Bytes bytes) {
@@ -239,9 +273,7 @@ class Decoder {
         continue;
       }
       names.push_back(each.name);
-      out.items.push_back(context_.shows_addresses && is_address(each, inner)
-                              ? Value{TextValue{address_text(part(bytes, each.offset_bytes(), inner.size_bytes))}}
-                              : member(each, bytes));
+      out.items.push_back(context_.shows_addresses ? explained_member(each, inner, bytes) : member(each, bytes));
     }
   }
 

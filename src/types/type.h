@@ -87,6 +87,8 @@ struct Member {
   TypeId type;
   uint32_t offset_bits = 0;
   uint32_t bit_size = 0;  // of a bit field; 0 if the member is none
+  bool is_big_endian =
+      false;  // an integer in network byte order, by its type in the kernel: `__be16`, `__be32`, `__be64`
   uint32_t offset_bytes() const { return offset_bits / 8; }
 };
 
