@@ -1,5 +1,7 @@
 #include "builtins/builtin_support.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 
 #include "base/strings.h"
@@ -207,6 +209,7 @@ namespace {
 // Reports an error if an integer conversion gets a value that is not a number: also names that are kept as one.
 void check_conversion(check::Checker& checker, const output::Conversion& conversion, syntax::ExprId argument) {
   const TypeId type = checker.type(argument);
+  if (conversion.conversion == "s") checker.warn_of_address(argument, "`%s` prints");
   if (!type || conversion.conversion.find_first_of("diuoxXcp") != 0) return;
   switch (checker.types()[type].kind) {
     case Kind::kVoid:  // reported where it is used
@@ -227,6 +230,14 @@ void check_conversion(check::Checker& checker, const output::Conversion& convers
                 "use `%s`, which prints any value");
 }
 
+constexpr const char* kConversions = "write %% for a percent sign; the conversions are d i u o x X c p s r rx rh gr";
+
+// "%q": a `%` that begins no conversion, with what follows if that can be shown.
+std::string stray_text(std::string_view format, size_t at) {
+  const bool has_next = at + 1 < format.size() && format[at + 1] > ' ' && format[at + 1] <= '~';
+  return std::string(format.substr(at, has_next ? 2 : 1));
+}
+
 TypeId check_format_values(check::Checker& checker, const spec::CallSite& call, bool allows_extra) {
   const TypeId nothing = checker.types().void_type();
   const auto text = checker.text(call.arguments[0]);
@@ -237,21 +248,29 @@ TypeId check_format_values(check::Checker& checker, const spec::CallSite& call, 
     checker.error("bad-format", span, conversions.error().message, conversions.error().hint);
     return nothing;
   }
-  for (const size_t at : output::stray_percents(*text))
-    checker.warning(
-        "percent-sign", span,
-        "the `%` at byte " + std::to_string(at + 1) + " of the format begins no conversion and is printed as it is",
-        "write %% for a percent sign; the conversions are d i u o x X c p s r rx rh gr");
   size_t expected = 0;
   for (const output::Conversion& conversion : *conversions) {
     expected += 1 + (conversion.width == -2 ? 1 : 0) + (conversion.precision == -2 ? 1 : 0);
     if (expected < call.arguments.size()) check_conversion(checker, conversion, call.arguments[expected]);
   }
   const size_t given = call.arguments.size() - 1;
-  if (allows_extra ? given < expected : given != expected) {
-    checker.error("format-arguments", call.span,
-                  "the format needs " + std::to_string(expected) + (expected == 1 ? " value, but " : " values, but ") +
-                      std::to_string(given) + (given == 1 ? " is given" : " are given"));
+  const bool differs = allows_extra ? given < expected : given != expected;
+  // One message for one mistake: where a value is left over, it is probably the one of the unknown conversion.
+  const std::vector<size_t> stray = output::stray_percents(*text);
+  for (const size_t at : stray) {
+    if (differs) break;
+    checker.warning("percent-sign", span,
+                    fmt::format("`{}` in the format is no conversion and is printed as it is", stray_text(*text, at)),
+                    kConversions);
+  }
+  if (differs) {
+    const std::string counts = fmt::format("the format needs {} {}, but {} {} given", expected,
+                                           expected == 1 ? "value" : "values", given, given == 1 ? "is" : "are");
+    if (stray.empty())
+      checker.error("format-arguments", call.span, counts);
+    else
+      checker.error("format-arguments", call.span,
+                    fmt::format("{}: `{}` is no conversion", counts, stray_text(*text, stray.front())), kConversions);
   }
   return nothing;
 }

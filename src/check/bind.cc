@@ -357,7 +357,9 @@ class Binder {
     }
     std::vector<std::string_view> names;
     for (const auto& [last, name] : by_last_part) names.push_back(last);
-    const std::string near = nearest(parts.back(), names);
+    // A number is not the name: software:cpu-clock:1.
+    const bool has_number = parts.size() > 1 && parse_int(parts.back()).has_value();
+    const std::string near = nearest(has_number ? parts[parts.size() - 2] : parts.back(), names);
     return near.empty() ? "" : "did you mean `" + by_last_part[near] + "`?";
   }
 

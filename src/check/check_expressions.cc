@@ -380,7 +380,11 @@ TypeId Checker::numbered_argument(ExprId id, const std::string& name, size_t num
       context.arguments.size() - static_cast<size_t>(std::ranges::count_if(context.arguments, is_stacked));
   if (number < count) return use_context_field(id, context.arguments[number]);
   if (count == 0)
-    report_missing_context("`" + name + "`", span_of(id), context.args.empty() ? "" : "use `args`");
+    report_missing_context("`" + name + "`", span_of(id),
+                           first_probe().provider.ends_with("tracepoint")
+                               ? fmt::format("write `args.NAME`: `espy list -v {}` shows the names", first_probe().name)
+                           : context.args.empty() ? ""
+                                                  : "use `args`");
   else
     error("no-context", span_of(id), fmt::format("there is no `{}` here: the last one is `arg{}`", name, count - 1));
   return {};

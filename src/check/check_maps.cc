@@ -1,8 +1,11 @@
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <utility>
 
 #include "check/checker.h"
 #include "program/program.h"
+#include "syntax/format_script.h"
 #include "types/parts.h"
 
 namespace espy::check {
@@ -189,6 +192,14 @@ void Checker::use_as_scalar(MapState& map, Span span) {
                   "write `" + map_name(map) + "[KEY]`", {map.keyed_span, "used with a key here"});
 }
 
+void Checker::warn_of_address(ExprId id, std::string_view what) {
+  const TypeId given = type(id);
+  if (!given || type_of(given).kind != Kind::kPointer || !type_of(type_of(given).element).char_like) return;
+  const std::string text = syntax::format(ast_, id);
+  warning("address-of-text", span_of(id), fmt::format("{} the address `{}`, not the string there", what, text),
+          fmt::format("write str({})", text));
+}
+
 void Checker::add_key(MapState& map, const std::vector<ExprId>& parts, Span span) {
   const TypeId first = parts.size() == 1 ? type(parts[0]) : TypeId{};
   if (first && type_of(first).kind == Kind::kTuple) {
@@ -201,6 +212,7 @@ void Checker::add_key(MapState& map, const std::vector<ExprId>& parts, Span span
     const TypeId before = map.key[i].type;
     use_func_as_symbol(parts[i], before);
     const TypeId given = type(parts[i]);
+    warn_of_address(parts[i], "the key is");
     if (!add_key_part(map.key[i], given, constant(parts[i]), is_literal(parts[i])))
       report_key_mismatch(map, before, given, span_of(parts[i]));
     if (map.key[i].type != before) has_changed_ = true;

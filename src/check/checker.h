@@ -107,6 +107,8 @@ class Checker {
   // Add a diagnostic, in the final round only, when types no longer change. An action is checked once for each kind of
   // probe it is attached to, so the same diagnostic at the same place is added once.
   void error(std::string_view id, Span span, std::string message, std::string hint = {});
+  // Warns if the expression is a `char *`: `what`, the beginning of the message, uses the address.
+  void warn_of_address(ExprId id, std::string_view what);
   void warning(std::string_view id, Span span, std::string message, std::string hint = {});
 
  private:

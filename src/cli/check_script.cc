@@ -79,7 +79,8 @@ std::vector<ScriptProblem> problems_of(const source::Diagnostics& diagnostics, c
       const source::LineColumn at = sources.line_column(each.span.source, each.span.begin);
       place = fmt::format("{}:{}:{}", sources[each.span.source].name, at.line, at.column);
     }
-    ScriptProblem problem{place, each.message, each.hint, source::render(each, sources), each.id == probes::kNotKnown};
+    const bool is_unknown = each.id == probes::kNotKnown || (each.id == "no-tracefs" && !run::require_privileges());
+    ScriptProblem problem{place, each.message, each.hint, source::render(each, sources), is_unknown};
     if (each.id == "no-such-probe") problem.missing = last_part(sources.text(each.span));
     out.push_back(std::move(problem));
   }
@@ -150,7 +151,10 @@ std::string CheckedKernels::release(size_t index) const {
 
 Result<std::unique_ptr<Environment>> CheckedKernels::environment(
     size_t index, const Options& options, const Host& host, const std::function<bool(kernel::Feature)>& assume) const {
-  if (snapshots_.empty()) return host.open(options);
+  if (snapshots_.empty() && run::require_privileges()) return host.open(options);
+  if (snapshots_.empty())
+    return run::make_environment(options, load::open_linux(),
+                                 TRY(kernel::open_kernel("/", {[](kernel::Feature) { return true; }})));
   return run::make_environment(options, load::open_linux(), TRY(snapshots_[index].kernel(assume)));
 }
 

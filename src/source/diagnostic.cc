@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <set>
 
 #include "base/strings.h"
 
@@ -167,10 +168,14 @@ std::string render(const Diagnostics& diagnostics, const Sources& sources, const
   constexpr size_t kMost = 20;
   std::string out;
   size_t errors = 0, warnings = 0;
+  std::set<std::string> rendered;  // the same is said of the entry and of the return of a function
   for (const Diagnostic& d : diagnostics.all()) {
     const bool is_error = d.severity == Severity::kError;
     if (!is_error && !style.has_warnings) continue;
-    if (++(is_error ? errors : warnings) <= kMost) out += render(d, sources, style);
+    size_t& count = is_error ? errors : warnings;
+    const std::string text = count < kMost ? render(d, sources, style) : "";
+    if (!text.empty() && !rendered.insert(text).second) continue;
+    if (++count <= kMost) out += text;
   }
   const auto more = [](size_t count, std::string_view what) {
     return count <= kMost ? "" : fmt::format("{} more {}{}\n", count - kMost, what, count == kMost + 1 ? "" : "s");

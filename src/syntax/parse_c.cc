@@ -273,6 +273,10 @@ void CParser::include(const source::Span& span, std::string_view rest) {
     return;
   }
   out_.push_back(CInclude{span, std::string(rest.substr(1, end - 1)), close == '>'});
+  const std::string_view behind = trim(rest.substr(end + 1));
+  if (!behind.empty() && !behind.starts_with("//") && !behind.starts_with("/*"))
+    stream_.remark("malformed-include", span, "nothing can follow the file of an `#include` on its line",
+                   "begin a new line after the name of the file");
 }
 
 // A struct or enum that is named and defined in the middle of another declaration is a definition of its own.

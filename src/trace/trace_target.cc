@@ -257,7 +257,8 @@ class Finder {
   tl::unexpected<Error> unknown_function(const std::string& name) {
     const std::vector<std::string> known = e_.kernel->functions("*");
     const std::vector<std::string_view> candidates(known.begin(), known.end());
-    const std::string near = nearest(name, candidates);
+    constexpr size_t kShortest = 4;  // shorter names are near to any
+    const std::string near = name.size() < kShortest ? "" : nearest(name, candidates);
     return fail(fmt::format("the kernel has no function `{}`", name), 0,
                 near.empty() ? "a function of a program is written FILE:FUNCTION, a tracepoint t:CATEGORY:EVENT"
                              : fmt::format("did you mean `{}`?", near));
