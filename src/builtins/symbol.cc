@@ -153,7 +153,10 @@ TypeId check_uaddr(Checker& checker, const CallSite& call) {
   const bool is_small = symbol->size == 1 || symbol->size == 2 || symbol->size == 4;
   const TypeId target = types.int_type(is_small ? static_cast<uint32_t>(symbol->size) : 8, false);
   const spec::Config& config = checker.config();
-  const uint32_t pid = config.tracee.pid.value_or(config.tracee.has_child ? config.tracee.child_pid : 0);
+  const std::vector<spec::TracedProcess>& processes = config.tracee.processes;
+  uint32_t pid = 0;  // of the only process
+  if (processes.size() == 1) pid = processes.front().pid;
+  if (processes.empty() && config.tracee.has_child) pid = config.tracee.child_pid;
   std::optional<uint64_t> bias;
   if (!(*file)->is_position_independent())
     bias = 0;
@@ -163,7 +166,7 @@ TypeId check_uaddr(Checker& checker, const CallSite& call) {
     checker.fold(call.expr, static_cast<int64_t>(symbol->address + *bias));
   } else if (!has_known_instruction(checker.unit().context) && !code_address(probe.target)) {
     checker.error("no-process", call.span, "`" + probe.target + "` is loaded at another address in each process",
-                  "name a process with -p, or use a uprobe");
+                  "name one process with -p, or use a uprobe");
   }
   return pointer_to(target);
 }

@@ -254,7 +254,9 @@ TypeId check_has_cpid(Checker& checker, const CallSite& call) {
 
 // ---- The filters of the command line
 
-bool has_filter(const spec::Config& config) { return config.tracee.only_process() || config.tracee.cgroup; }
+bool has_filter(const spec::Config& config) {
+  return !config.tracee.only_processes().empty() || !config.tracee.thread_names.empty() || config.tracee.cgroup;
+}
 
 // The id of the group of --cgroup is the number of its directory.
 std::optional<int64_t> id_of_group(const spec::Config& config) {
@@ -285,7 +287,7 @@ TypeId check_traced(Checker& checker, const CallSite& call) {
   if (!has_filter(config)) checker.fold(call.expr, int64_t{1});
   if (!has_filter(config) || call.arguments.empty()) return checker.types().bool_type();
   check_task_id(checker, call);
-  if (config.tracee.pid_namespace && config.tracee.only_process())
+  if (config.tracee.pid_namespace && !config.tracee.only_processes().empty())
     checker.error("traced-in-namespace", call.span,
                   "of which process another task is cannot be known in a pid namespace",
                   "run espy in the initial pid namespace");
@@ -332,7 +334,7 @@ ValueId is_started(Lowering& lowering, ValueId process) {
       Condition::ne, found, ir.constant(0), [&] { return ir.constant(1); }, [&] { return ir.constant(0); });
 }
 
-ValueId is_in_processes(Lowering& lowering, ValueId task, int64_t only) {
+ValueId is_in_processes(Lowering& lowering, ValueId task, const std::vector<spec::TracedProcess>& only) {
   ir::Builder& ir = lowering.ir();
   const auto& space = lowering.checked().config.tracee.pid_namespace;
   const TypeId type = lowering.kernel().find_struct(lowering.types(), "task_struct");
@@ -340,15 +342,34 @@ ValueId is_in_processes(Lowering& lowering, ValueId task, int64_t only) {
                                        : lower::current_process(ir);
   const ValueId numbered =
       space && !task.valid() ? lower::own_id(ir, lowering.types(), lowering.kernel(), *space, true) : process;
-  ValueId is_only = ir.binary(Op::k_eq, numbered, only);
-  if (const auto& start = lowering.checked().config.tracee.process_start) {
-    const ValueId started = task.valid() ? kernel_member(lowering, task, type, {"group_leader", "start_boottime"}).value
-                                         : lowering.current_task_field({"group_leader", "start_boottime"});
-    const ValueId later = ir.binary(Op::k_sub, started, static_cast<int64_t>(start->earliest_ns));
-    is_only = ir.binary(Op::k_and, is_only, ir.binary(Op::k_ult, later, static_cast<int64_t>(start->precision_ns)));
+  ValueId started;  // read once
+  ValueId is_only = ir.constant(0);
+  for (const spec::TracedProcess& wanted : only) {
+    ValueId is_this = ir.binary(Op::k_eq, numbered, int64_t{wanted.pid});
+    if (wanted.start && !started.valid())
+      started = task.valid() ? kernel_member(lowering, task, type, {"group_leader", "start_boottime"}).value
+                             : lowering.current_task_field({"group_leader", "start_boottime"});
+    if (wanted.start) {
+      const ValueId later = ir.binary(Op::k_sub, started, static_cast<int64_t>(wanted.start->earliest_ns));
+      const ValueId is_then = ir.binary(Op::k_ult, later, static_cast<int64_t>(wanted.start->precision_ns));
+      is_this = ir.binary(Op::k_and, is_this, is_then);
+    }
+    is_only = ir.binary(Op::k_or, is_only, is_this);
   }
   if (!lowering.program().following.processes.valid()) return is_only;
   return ir.binary(Op::k_or, is_only, is_started(lowering, process));
+}
+
+// The name of another task may have more than zeros after its end.
+ValueId is_named(Lowering& lowering, ValueId task) {
+  ir::Builder& ir = lowering.ir();
+  if (!task.valid()) return lower::has_wanted_name(ir, lowering.checked().config, lower::current_name(ir));
+  const TypeId type = lowering.kernel().find_struct(lowering.types(), "task_struct");
+  const ValueId name = ir.slot(ir.add_slot(lower::kTaskNameBytes, 8, "name"));
+  for (uint32_t at = 0; at < lower::kTaskNameBytes; at += 8) ir.store(8, name, ir.constant(0), at);
+  ir.call(Helper::probe_read_kernel_str,
+          {name, ir.constant(lower::kTaskNameBytes), kernel_member(lowering, task, type, {"comm"}).value});
+  return lower::has_wanted_name(ir, lowering.checked().config, name);
 }
 
 Operand lower_traced(Lowering& lowering, const CallSite& call) {
@@ -361,8 +382,9 @@ Operand lower_traced(Lowering& lowering, const CallSite& call) {
     };
     out = ir.binary(Op::k_and, out, task.valid() ? is_in_group(lowering, task) : current());
   }
-  if (const auto only = lowering.checked().config.tracee.only_process())
-    out = ir.binary(Op::k_and, out, is_in_processes(lowering, task, int64_t{*only}));
+  if (!lowering.checked().config.tracee.thread_names.empty()) out = ir.binary(Op::k_and, out, is_named(lowering, task));
+  const std::vector<spec::TracedProcess> only = lowering.checked().config.tracee.only_processes();
+  if (!only.empty()) out = ir.binary(Op::k_and, out, is_in_processes(lowering, task, only));
   return lowering.scalar_operand(lowering.types().bool_type(), out);
 }
 
@@ -441,9 +463,9 @@ constexpr spec::Builtin kRows[] = {
      .is_in_recordings = true,
      .example = "begin { if (ppid > 0) { print(\"has a parent\"); } }"},
     {.sig = "any traced(struct task_struct *task = curtask)",
-     .doc =
-         "Whether a task is one of those to which `-p`, `--follow` and `--cgroup` limit the probes: the current one, "
-         "or `task`. True without these options. The probes of a script that asks act in all tasks.",
+     .doc = "Whether a task is one of those to which `-p`, `--follow`, `--comm` and `--cgroup` limit the probes: the "
+            "current one, "
+            "or `task`. True without these options. The probes of a script that asks act in all tasks.",
      .kind = BuiltinKind::kVariable,
      .check = check_traced,
      .lower = lower_traced,

@@ -327,7 +327,8 @@ const Events* find_events(const program::Probe& probe) {
 
 std::string_view filter_of(const spec::Config& config) {
   if (config.tracee.cgroup) return "--cgroup";
-  if (!config.tracee.only_process()) return "";
+  if (!config.tracee.thread_names.empty()) return "--comm";
+  if (config.tracee.only_processes().empty()) return "";
   return config.tracee.follows ? "--follow" : "-p";
 }
 

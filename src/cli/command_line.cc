@@ -332,8 +332,9 @@ Status check_recordings(const Options& options) {
 }
 
 Status check_combination(const Options& options) {
-  if (options.config.tracee.pid && options.tracee.command) return fail("-p and -c cannot be used together");
-  if (options.config.tracee.follows && !options.config.tracee.pid && !options.tracee.command)
+  if (!options.config.tracee.processes.empty() && options.tracee.command)
+    return fail("-p and -c cannot be used together");
+  if (options.config.tracee.follows && options.config.tracee.processes.empty() && !options.tracee.command)
     return fail("--follow needs a process to follow", 0, "-p PID, or -c COMMAND");
   if (options.output.watch_interval_ns > 0 && options.output.format != "text")
     return fail(fmt::format("--watch shows text: not with -f {}", options.output.format), 0,

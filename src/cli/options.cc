@@ -30,8 +30,31 @@ Result<uint32_t> parse_pid(std::string_view text, const std::string& message) {
   return static_cast<uint32_t>(*pid);
 }
 
-Status set_pid(Options& options, std::string_view text) {
-  options.config.tracee.pid = TRY(parse_pid(text, fmt::format("`{}` is not a process id", text)));
+constexpr size_t kMostProcesses = 128;  // a comparison in each program for each
+constexpr size_t kMostThreadNames = 16;
+constexpr size_t kMostNameBytes = 15;  // TASK_COMM_LEN - 1: the kernel keeps no more of a name
+
+// -p 12,13, and -p again, as the words of `pgrep -d,` and `pidof` are.
+Status add_pids(Options& options, std::string_view text) {
+  std::vector<spec::TracedProcess>& processes = options.config.tracee.processes;
+  for (const std::string_view each : split(text, ',')) {
+    const uint32_t pid = TRY(parse_pid(each, each.empty() ? std::string("-p needs a process id, which is empty here")
+                                                          : fmt::format("`{}` is not a process id", each)));
+    if (std::ranges::find(processes, pid, &spec::TracedProcess::pid) == processes.end()) processes.push_back({pid});
+  }
+  if (processes.size() > kMostProcesses)
+    return fail(fmt::format("-p takes at most {} processes, not {}", kMostProcesses, processes.size()), 0,
+                "--cgroup takes a group of any size, --comm a name");
+  return {};
+}
+
+// A name has any bytes, commas too: each --comm is one name.
+Status add_thread_name(Options& options, std::string_view text) {
+  if (text.empty()) return fail("--comm needs a name, which is empty here");
+  std::vector<std::string>& names = options.config.tracee.thread_names;
+  const std::string name(text.substr(0, kMostNameBytes));
+  if (std::ranges::find(names, name) == names.end()) names.push_back(name);
+  if (names.size() > kMostThreadNames) return fail(fmt::format("--comm can be given {} times", kMostThreadNames));
   return {};
 }
 
@@ -282,12 +305,14 @@ Status set_last(Options& options, std::string_view text) {
 // ---- The rows, by group. The texts are for lines of 80 columns.
 
 constexpr OptionRow kProcessRows[] = {
-    {'p', "pid", "PID", "trace only this process, and end when it ends", set_pid},
+    {'p', "pid", "PID", "trace only these processes (comma-separated), and end when all have ended", add_pids},
     {'c', "cmd", "COMMAND", "start this command once all probes are attached, and end when it ends",
      set_text<&Options::tracee, &RunOptions::Tracee::command>},
     {0, "follow", "", "with -p or -c: trace the processes that it has started and starts, too, and end with the last",
      set_flag<&Options::config, &Config::tracee, &Config::Tracee::follows>},
     {0, "follow-new", "", "like --follow, without the processes that it has started already", set_follow_new},
+    {0, "comm", "NAME", "trace only threads of this name at the time of the event; can be given again",
+     add_thread_name},
     {0, "cgroup", "PATH", "trace only the tasks in this control group and below, and end when it is removed",
      set_cgroup},
     {0, "container", "ID", "like --cgroup, for a container (ID or a prefix of it) or a systemd unit", set_container},

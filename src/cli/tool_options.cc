@@ -22,6 +22,7 @@ constexpr ToolOption kToolOptions[] = {
     {"cmd", false},
     {"follow", false},
     {"follow-new", false},
+    {"comm"},
     {"cgroup"},
     {"container", false},
     {"duration"},

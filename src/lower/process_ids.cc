@@ -1,6 +1,6 @@
 // --follow is a map and three small programs. The map has a key for each process that the traced process, or one of the
 // others in the map, has started: its id in the initial pid namespace, so that processes in containers are followed
-// too. The traced process itself has no key: its id is a constant in the code.
+// too. The processes of -p themselves have no keys: their ids are constants in the code.
 //
 //   sched_process_fork  adds a key, before the new process runs for the first time
 //   sched_process_exit  of the last thread: sets the value to 0, so that espy stops waiting for the process
@@ -11,9 +11,12 @@
 #include "lower/process_ids.h"
 
 #include <algorithm>
+#include <array>
+#include <cstring>
 #include <functional>
 #include <string>
 
+#include "base/byte_reader.h"
 #include "lower/ir_functions.h"
 #include "lower/mappings.h"
 
@@ -154,31 +157,66 @@ ValueId own_id(Builder& ir, types::Types& types, kernel::Kernel& kernel, const s
   return ir.load(8, out);
 }
 
+ValueId has_wanted_name(Builder& ir, const spec::Config& config, ValueId name) {
+  ValueId out;
+  for (const std::string& wanted : config.tracee.thread_names) {
+    std::array<std::byte, kTaskNameBytes> bytes = {};
+    std::memcpy(bytes.data(), wanted.data(), std::min(wanted.size(), bytes.size() - 1));
+    ValueId differs;
+    for (int64_t at = 0; at < static_cast<int64_t>(kTaskNameBytes); at += 8) {
+      const auto word = static_cast<int64_t>(load_le(bytes, static_cast<size_t>(at), 8));
+      const ValueId difference = ir.binary(Op::k_xor, ir.load(8, name, at), ir.constant(word));
+      differs = differs.valid() ? ir.binary(Op::k_or, differs, difference) : difference;
+    }
+    const ValueId is_wanted = ir.binary(Op::k_eq, differs, 0);
+    out = out.valid() ? ir.binary(Op::k_or, out, is_wanted) : is_wanted;
+  }
+  return out;
+}
+
+ValueId current_name(Builder& ir) {
+  const ValueId out = ir.slot(ir.add_slot(kTaskNameBytes, 8, "name"));
+  // Kernels up to 6.1 stop writing at the word with the NUL.
+  for (uint32_t at = 0; at < kTaskNameBytes; at += 8) ir.store(8, out, ir.constant(0), at);
+  ir.call(Helper::get_current_comm, {out, ir.constant(kTaskNameBytes)});
+  return out;
+}
+
+void skip_other_names(Builder& ir, ModuleContext& module) {
+  if (module.checked.config.tracee.thread_names.empty()) return;
+  end_program_if(ir, Condition::eq, has_wanted_name(ir, module.checked.config, current_name(ir)), 0);
+}
+
 // The helper returns 1 for the tasks of the group in the map, and of all groups below it; it takes 10 ns, where
 // bpf_get_current_ancestor_cgroup_id() takes 27.
 void skip_other_tasks(Builder& ir, ModuleContext& module) {
   if (const MapId group = module.program.cgroup; group.valid())
     end_program_if(ir, Condition::ne, ir.call(Helper::current_task_under_cgroup, {ir.map(group), ir.constant(0)}), 1);
+  skip_other_names(ir, module);
   skip_other_processes(ir, module);
 }
 
 // Another process can have got the number since the wanted one ended.
 void skip_other_processes(Builder& ir, ModuleContext& module) {
   const spec::Config& config = module.checked.config;
-  const auto only = config.tracee.only_process();
-  if (!only) return;
+  const std::vector<spec::TracedProcess> only = config.tracee.only_processes();
+  if (only.empty()) return;
   const BlockId other = ir.add_block("other_process");
   const BlockId same = ir.add_block("same_process");
   const MapId started = module.program.following.processes;
   const BlockId maybe = started.valid() ? ir.add_block("maybe_started") : other;
-  const BlockId numbered = config.tracee.process_start ? ir.add_block("same_number") : same;
   const ValueId id = config.tracee.pid_namespace
                          ? own_id(ir, module.types, module.kernel, *config.tracee.pid_namespace, true)
                          : current_process(ir);
-  ir.branch(Condition::eq, id, *only, numbered, maybe);
-  if (config.tracee.process_start) {
-    ir.enter(numbered);
-    compare_start(ir, module, *config.tracee.process_start, same, maybe);
+  for (size_t i = 0; i < only.size(); ++i) {
+    const BlockId numbered = only[i].start ? ir.add_block("same_number") : same;
+    const BlockId next = i + 1 < only.size() ? ir.add_block("next_process") : maybe;
+    ir.branch(Condition::eq, id, only[i].pid, numbered, next);
+    if (only[i].start) {
+      ir.enter(numbered);
+      compare_start(ir, module, *only[i].start, same, maybe);
+    }
+    if (next != maybe) ir.enter(next);
   }
   if (started.valid()) {
     ir.enter(maybe);

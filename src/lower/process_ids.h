@@ -1,6 +1,8 @@
 // The filters of -p, --follow and --cgroup: which processes a program acts in.
 #pragma once
 
+#include <cstdint>
+
 #include "ir/builder.h"
 #include "lower/module_context.h"
 
@@ -13,7 +15,13 @@ ir::ValueId current_process(ir::Builder& ir);
 ir::ValueId own_id(ir::Builder& ir, types::Types& types, kernel::Kernel& kernel, const spec::PidNamespace& space,
                    bool is_process);
 
-// Ends the program if the filters of --cgroup, -p and --follow exclude the current task.
+// The name of the current thread: the address of kTaskNameBytes bytes, with zeros after its end.
+constexpr uint32_t kTaskNameBytes = 16;  // TASK_COMM_LEN
+ir::ValueId current_name(ir::Builder& ir);
+// 1 if `name`, kTaskNameBytes bytes with zeros after its end, is one of --comm, else 0. Requires --comm.
+ir::ValueId has_wanted_name(ir::Builder& ir, const spec::Config& config, ir::ValueId name);
+
+// Ends the program if the filters of --cgroup, --comm, -p and --follow exclude the current task.
 void skip_other_tasks(ir::Builder& ir, ModuleContext& module);
 // Ends the program if the filter of -p and --follow excludes the current process.
 void skip_other_processes(ir::Builder& ir, ModuleContext& module);

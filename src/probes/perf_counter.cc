@@ -1,6 +1,7 @@
 // software and hardware: perf counters of the kernel and of the CPU. They fire each COUNT events.
 #include <linux/perf_event.h>
 
+#include <set>
 #include <span>
 
 #include "base/byte_reader.h"
@@ -108,14 +109,15 @@ spec::ProbeContext context(spec::ContextRequest& request) {
 
 // With --follow, also to the processes that are there already. Those that they start inherit the counters.
 Status attach_to_processes(const spec::AttachRequest& request, program::ProbeId id, const load::PerfEvent& event,
-                           uint32_t pid) {
-  std::vector<uint32_t> started;
+                           const std::vector<spec::TracedProcess>& only) {
+  std::set<uint32_t> started;
   if (const program::MapId map = request.program.following.processes;
       map.valid() && !request.config.tracee.pid_namespace)
     TRY_STATUS(request.machine.for_each(map, [&](std::span<const std::byte> key, std::span<const std::byte>) {
-      started.push_back(static_cast<uint32_t>(load_le(key, 0, 4)));
+      started.insert(static_cast<uint32_t>(load_le(key, 0, 4)));
     }));
-  TRY_STATUS(attach_to_threads(request, id, event, pid));
+  TRY_STATUS(attach_to_traced_threads(request, id, event, only));
+  for (const spec::TracedProcess& process : only) started.erase(process.pid);
   for (const uint32_t each : started) {
     const Status status = attach_to_threads(request, id, event, each);
     if (!status && status.error().code != ESRCH) return status;
@@ -133,7 +135,8 @@ Status attach_one(const spec::AttachRequest& request, program::ProbeId id) {
   event.config = found->config;
   event.period = probe.number;
   // Counts the events of this process only. A counter per CPU, filtered by pid, would count all processes.
-  if (const auto only = request.config.tracee.only_process()) return attach_to_processes(request, id, event, *only);
+  const std::vector<spec::TracedProcess> only = request.config.tracee.only_processes();
+  if (!only.empty()) return attach_to_processes(request, id, event, only);
   for (const uint32_t cpu : kernel::online_cpus()) {
     event.cpu = static_cast<int32_t>(cpu);
     event.on_each_cpu = true;

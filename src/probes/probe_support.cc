@@ -299,6 +299,19 @@ Status attach_to_threads(const spec::AttachRequest& request, program::ProbeId id
   return out;
 }
 
+Status attach_to_traced_threads(const spec::AttachRequest& request, program::ProbeId id, const load::PerfEvent& event,
+                                std::span<const spec::TracedProcess> processes) {
+  Status ended;
+  bool is_one_attached = false;
+  for (const spec::TracedProcess& process : processes) {
+    const Status status = attach_to_threads(request, id, event, process.pid);
+    if (!status && status.error().code != ESRCH) return status;
+    if (status) is_one_attached = true;
+    if (!status) ended = status;
+  }
+  return is_one_attached ? Status() : ended;
+}
+
 bool is_at_all_system_calls(std::string_view raw_tracepoint) {
   return raw_tracepoint == "sys_enter" || raw_tracepoint == "sys_exit";
 }

@@ -134,6 +134,9 @@ std::vector<RefusedProbe> with_returns(const spec::AttachRequest& request, std::
 // Attaches a probe to a perf event in each current thread of a process, and in the threads that these start. Skips
 // threads that have ended, because the first one may long before the others.
 Status attach_to_threads(const spec::AttachRequest& request, program::ProbeId id, load::PerfEvent event, uint32_t pid);
+// The same for several processes. Leaves out processes that have ended, unless all have.
+Status attach_to_traced_threads(const spec::AttachRequest& request, program::ProbeId id, const load::PerfEvent& event,
+                                std::span<const spec::TracedProcess> processes);
 
 // ---- Types of the programs that uprobe, uretprobe and usdt are in.
 

@@ -61,20 +61,27 @@ class Binder {
   explicit Binder(spec::BindRequest& request) : request_(request) {}
 
   std::vector<spec::BoundProbe> bind() {
-    const auto parts = request_.parts;
     if (!request_.is_listing() && report_shared_frames(request_)) return {};
+    return bind_in_processes(request_, [this](std::optional<uint32_t> pid, SeenFiles& seen) {
+      pid_ = pid;
+      seen_files_ = &seen;
+      return bind_names();
+    });
+  }
+
+ private:
+  std::vector<spec::BoundProbe> bind_names() {
+    const auto parts = request_.parts;
     if (const auto place = parse_line_target(parts)) return at_line(*place);
-    if (parts.size() == 1 && request_.config.tracee.pid)
-      return in_file(fmt::format("/proc/{}/exe", *request_.config.tracee.pid), parts);
+    if (parts.size() == 1 && pid_) return in_file(fmt::format("/proc/{}/exe", *pid_), parts);
     if (parts.size() < 2 || !parse_function_pattern(parts.subspan(1)))
       return report_wrong_form(request_, kRow.form, "uprobe:/bin/bash:readline");
     if (has_wildcard(parts[0])) return in_files(parts[0], parts.subspan(1));
-    const auto path = symbols::resolve_library(parts[0], request_.config.tracee.pid, request_.kernel.arch());
+    const auto path = symbols::resolve_library(parts[0], pid_, request_.kernel.arch());
     if (!path) return missing_file(path.error());
     return in_file(*path, parts.subspan(1));
   }
 
- private:
   std::vector<spec::BoundProbe> missing_file(const Error& error) {
     request_.missing.error("bad-target", request_.point.span, error.message, error.hint);
     return {};
@@ -89,7 +96,7 @@ class Binder {
   std::vector<spec::BoundProbe> in_files(const std::string& pattern, std::span<const std::string> place) {
     has_file_wildcard_ = true;
     std::vector<spec::BoundProbe> all;
-    for (const std::string& path : symbols::find_libraries(pattern, request_.config.tracee.pid)) {
+    for (const std::string& path : symbols::find_libraries(pattern, pid_)) {
       for (spec::BoundProbe& bound : in_file(path, place)) {
         bound.probe.is_optional = true;
         all.push_back(std::move(bound));
@@ -107,8 +114,9 @@ class Binder {
     const auto file = open_to_probe(request_, path);
     if (!file && has_file_wildcard_) return {};
     if (!file) return without_symbols(path, place.back(), file.error());
+    if (!has_file_wildcard_) warn_unless_mapped(request_, path, **file, pid_);
+    if (!is_new_file(*seen_files_, **file)) return {};
     take_file(path, **file);
-    if (!has_file_wildcard_) warn_unless_mapped(request_, path, **file);
     // One program serves all files, except Go binaries, which have another calling convention, and actions that use
     // symbols of the file.
     is_for_any_file_ = has_file_wildcard_ && !request_.uses.file && !(*file)->go_binary();
@@ -140,16 +148,15 @@ class Binder {
       refuse("offset-on-return", "a uretprobe fires at the return of a function and takes no line");
       return {};
     }
-    const std::string binary = place.binary.empty() && request_.config.tracee.pid
-                                   ? fmt::format("/proc/{}/exe", *request_.config.tracee.pid)
-                                   : place.binary;
-    const auto path = symbols::resolve_library(binary, request_.config.tracee.pid, request_.kernel.arch());
+    const std::string binary = place.binary.empty() && pid_ ? fmt::format("/proc/{}/exe", *pid_) : place.binary;
+    const auto path = symbols::resolve_library(binary, pid_, request_.kernel.arch());
     const auto file = path ? open_to_probe(request_, *path) : tl::unexpected(path.error());
     if (!path || (!file && file.error().code == ENOENT)) return missing_file(path ? file.error() : path.error());
     const auto debug = file ? (*file)->debug_info() : tl::unexpected(file.error());
     if (!debug) return environment_error(debug.error());
+    warn_unless_mapped(request_, *path, **file, pid_);
+    if (!is_new_file(*seen_files_, **file)) return {};
     take_file(*path, **file);
-    warn_unless_mapped(request_, *path, **file);
     const std::vector<symbols::Statement> statements = (*debug)->statements(place.file, place.line, place.column);
     if (const Status status = (*debug)->status(); !status) return environment_error(status.error());
     if (statements.empty()) return no_statement(**debug, place);
@@ -740,6 +747,8 @@ class Binder {
   }
 
   spec::BindRequest& request_;
+  std::optional<uint32_t> pid_;      // of -p, whose files are probed
+  SeenFiles* seen_files_ = nullptr;  // of all processes
   std::string path_;
   FileState file_;
   uint64_t file_start_ = 0;       // in the archive

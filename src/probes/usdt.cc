@@ -157,8 +157,8 @@ std::string resolved_operands(const Variables& variables, const UsdtLocation& lo
   return out;
 }
 
-std::vector<spec::BoundProbe> bind(spec::BindRequest& request) {
-  const auto target = parse_target(request.parts, request.config.tracee.pid);
+std::vector<spec::BoundProbe> bind_names(spec::BindRequest& request, std::optional<uint32_t> pid, SeenFiles& seen) {
+  const auto target = parse_target(request.parts, pid);
   if (!target) return report_wrong_form(request, kUsdt.form, "usdt:/usr/bin/python3:function__entry");
   const auto bad_target = [&](const Error& error) {
     auto& said = error.code == ENOENT ? request.missing : request.diagnostics;
@@ -166,7 +166,7 @@ std::vector<spec::BoundProbe> bind(spec::BindRequest& request) {
     return std::vector<spec::BoundProbe>{};
   };
   if (request.symbols == nullptr) return {};
-  const auto files = find(*request.symbols, request.kernel.arch(), *target, request.config.tracee.pid);
+  const auto files = find(*request.symbols, request.kernel.arch(), *target, pid);
   if (!files) return bad_target(files.error());
   if (!request.is_listing() && report_shared_frames(request)) return {};
   const bool has_file_wildcard = has_wildcard(target->file);
@@ -175,9 +175,10 @@ std::vector<spec::BoundProbe> bind(spec::BindRequest& request) {
     const auto can_be_probed = open_to_probe(request, found.path);
     if (!can_be_probed && has_file_wildcard) continue;
     if (!can_be_probed) return bad_target(can_be_probed.error());
+    if (!has_file_wildcard) warn_unless_mapped(request, found.path, *found.file, pid);
+    if (!is_new_file(seen, *found.file)) continue;
     const std::string why = found.locations.empty() ? why_cut_off(*found.file) : "";
     if (!why.empty()) return report_unavailable(request, "bad-target", why);
-    if (!has_file_wildcard) warn_unless_mapped(request, found.path, *found.file);
     std::optional<Variables> variables;
     if (request.uses.context) variables.emplace(request.kernel.arch(), found.locations, *found.file);
     std::vector<spec::BoundProbe> in_file;
@@ -203,6 +204,11 @@ std::vector<spec::BoundProbe> bind(spec::BindRequest& request) {
     std::ranges::move(in_file, std::back_inserter(out));
   }
   return out;
+}
+
+std::vector<spec::BoundProbe> bind(spec::BindRequest& request) {
+  return bind_in_processes(
+      request, [&](std::optional<uint32_t> pid, SeenFiles& seen) { return bind_names(request, pid, seen); });
 }
 
 // ---- Arguments ------------------------------------------------------------------------------------------------------
@@ -282,20 +288,20 @@ std::string unreadable_operands(const std::optional<Variables>& variables, const
 
 Status attach(spec::AttachRequest& request) { return attach_uprobes(request, request.probes, false); }
 
-std::vector<spec::ListedProbe> list(spec::ListRequest& request) {
+void list_of_process(spec::ListRequest& request, std::optional<uint32_t> pid, SeenFiles& seen,
+                     std::vector<spec::ListedProbe>& out) {
   Target target;
   if (request.parts.size() == 1) {
     target.file = request.parts[0];
-  } else if (const auto parsed = parse_target(request.parts, request.config.tracee.pid)) {
+  } else if (const auto parsed = parse_target(request.parts, pid)) {
     target = *parsed;
   }
-  if (target.file.empty() && request.config.tracee.pid)
-    target.file = fmt::format("/proc/{}/exe", *request.config.tracee.pid);
-  if (request.symbols == nullptr) return {};
-  const auto files = find(*request.symbols, request.kernel.arch(), target, request.config.tracee.pid);
-  if (!files) return {};
-  std::vector<spec::ListedProbe> out;
+  if (target.file.empty() && pid) target.file = fmt::format("/proc/{}/exe", *pid);
+  if (request.symbols == nullptr) return;
+  const auto files = find(*request.symbols, request.kernel.arch(), target, pid);
+  if (!files) return;
   for (const Found& found : *files) {
+    if (!is_new_file(seen, *found.file)) continue;
     std::unordered_map<std::string, size_t> places;  // in `out`
     std::optional<Variables> variables;
     if (request.verbose) variables.emplace(request.kernel.arch(), found.locations, *found.file);
@@ -309,6 +315,14 @@ std::vector<spec::ListedProbe> list(spec::ListRequest& request) {
                                                          location.arguments, unreadable_operands(variables, location)));
     }
   }
+}
+
+std::vector<spec::ListedProbe> list(spec::ListRequest& request) {
+  SeenFiles seen;
+  std::vector<spec::ListedProbe> out;
+  const std::vector<spec::TracedProcess>& processes = request.config.tracee.processes;
+  if (processes.empty()) list_of_process(request, std::nullopt, seen, out);
+  for (const spec::TracedProcess& process : processes) list_of_process(request, process.pid, seen, out);
   return out;
 }
 

@@ -141,9 +141,44 @@ Result<std::shared_ptr<const symbols::ElfFile>> open_to_probe(const spec::BindRe
   return file;
 }
 
-void warn_unless_mapped(const spec::BindRequest& request, const std::string& path, const symbols::ElfFile& file) {
-  if (!request.config.tracee.pid || request.config.tracee.follows || request.is_listing()) return;
-  const uint32_t pid = *request.config.tracee.pid;
+bool is_new_file(SeenFiles& seen, const symbols::ElfFile& file) {
+  const FileIdentity& identity = file.file_state().identity;
+  return seen.emplace(identity.inode, identity.device).second;
+}
+
+std::vector<spec::BoundProbe> bind_in_processes(
+    const spec::BindRequest& request,
+    const std::function<std::vector<spec::BoundProbe>(std::optional<uint32_t> pid, SeenFiles& seen)>& bind) {
+  SeenFiles seen;
+  const std::vector<spec::TracedProcess>& processes = request.config.tracee.processes;
+  if (processes.empty()) return bind(std::nullopt, seen);
+  std::vector<spec::BoundProbe> out;
+  std::vector<uint32_t> without;
+  for (const spec::TracedProcess& process : processes) {
+    const size_t seen_before = seen.size();
+    std::vector<spec::BoundProbe> found = bind(process.pid, seen);
+    if (found.empty() && seen.size() > seen_before) without.push_back(process.pid);
+    std::ranges::move(found, std::back_inserter(out));
+  }
+  if (request.is_listing() || out.empty()) return out;
+  for (const uint32_t pid : without)
+    request.diagnostics.warning("not-mapped", request.point.span,
+                                fmt::format("the files of process {} have no such probe", pid));
+  // Containers with the same image have the same file on several devices. The kernel probes the file below (overlayfs).
+  // --strict refuses it (run/run_script.cc).
+  const auto is_one = [](const auto& a, const auto& b) { return a.first == b.first; };
+  if (std::ranges::adjacent_find(seen, is_one) != seen.end())
+    request.diagnostics.warning(
+        "counted-again", request.point.span,
+        "a call may count twice: files of these processes may be one file of several containers",
+        "trace the processes of one container at a time");
+  return out;
+}
+
+void warn_unless_mapped(const spec::BindRequest& request, const std::string& path, const symbols::ElfFile& file,
+                        std::optional<uint32_t> process) {
+  if (!process || request.config.tracee.follows || request.is_listing()) return;
+  const uint32_t pid = *process;
   if (std::ranges::find(request.earlier, path, &program::Probe::target) != request.earlier.end()) return;
   const FileIdentity& wanted = file.file_state().identity;
   std::vector<symbols::Mapping> others;
@@ -182,7 +217,8 @@ std::string why_cut_off(const symbols::ElfFile& file) {
 }
 
 std::string tell_why_unreadable(spec::ListRequest& request) {
-  const auto& pid = request.config.tracee.pid;
+  const std::vector<spec::TracedProcess>& processes = request.config.tracee.processes;
+  const std::optional<uint32_t> pid = processes.empty() ? std::nullopt : std::optional(processes.front().pid);
   const auto place = parse_line_target(request.parts);
   std::string target = place ? place->binary : request.parts.empty() ? "" : request.parts[0];
   if (target.empty() && pid) target = fmt::format("/proc/{}/exe", *pid);
@@ -493,17 +529,24 @@ enum class Kind : uint8_t { kEntry, kReturn };
 
 std::string_view name_of(Kind kind) { return kind == Kind::kEntry ? "uprobe" : "uretprobe"; }
 
-std::vector<std::shared_ptr<const symbols::ElfFile>> listed_files(spec::ListRequest& request, std::string_view binary) {
-  const auto& pid = request.config.tracee.pid;
+void add_listed_files(spec::ListRequest& request, std::string_view binary, std::optional<uint32_t> pid, SeenFiles& seen,
+                      std::vector<std::shared_ptr<const symbols::ElfFile>>& out) {
   const std::string target = binary.empty() && pid ? fmt::format("/proc/{}/exe", *pid) : std::string(binary);
   std::vector<std::string> paths;
   if (has_wildcard(target))
     paths = symbols::find_libraries(target, pid);
   else if (auto path = symbols::resolve_library(target, pid, request.kernel.arch()))
     paths.push_back(std::move(*path));
-  std::vector<std::shared_ptr<const symbols::ElfFile>> out;
   for (const std::string& path : paths)
-    if (const auto file = request.symbols->elf_file(path)) out.push_back(*file);
+    if (const auto file = request.symbols->elf_file(path); file && is_new_file(seen, **file)) out.push_back(*file);
+}
+
+std::vector<std::shared_ptr<const symbols::ElfFile>> listed_files(spec::ListRequest& request, std::string_view binary) {
+  std::vector<std::shared_ptr<const symbols::ElfFile>> out;
+  SeenFiles seen;
+  const std::vector<spec::TracedProcess>& processes = request.config.tracee.processes;
+  if (processes.empty()) add_listed_files(request, binary, std::nullopt, seen, out);
+  for (const spec::TracedProcess& process : processes) add_listed_files(request, binary, process.pid, seen, out);
   return out;
 }
 
@@ -574,7 +617,7 @@ void list_functions(spec::ListRequest& request, Kind kind, const symbols::ElfFil
 }
 
 std::vector<spec::ListedProbe> list(spec::ListRequest& request, Kind kind) {
-  if (request.parts.empty() && !request.config.tracee.pid) return {};
+  if (request.parts.empty() && request.config.tracee.processes.empty()) return {};
   std::vector<spec::ListedProbe> out;
   if (const auto place = parse_line_target(request.parts)) {
     const auto files = listed_files(request, place->binary);

@@ -8,11 +8,14 @@
 #include <fmt/format.h>
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
+#include <set>
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "base/result.h"
@@ -50,8 +53,21 @@ struct LeftOut {
 Result<std::shared_ptr<const symbols::ElfFile>> open_to_probe(const spec::BindRequest& request,
                                                               const std::string& path);
 
-// Warns if the process of -p, the only one that is traced, does not map the file: nothing would be seen.
-void warn_unless_mapped(const spec::BindRequest& request, const std::string& path, const symbols::ElfFile& file);
+// Files by inode and device, so that a file that several processes have is probed once.
+using SeenFiles = std::set<std::pair<uint64_t, uint64_t>>;
+// Adds the file; returns whether it was not there.
+bool is_new_file(SeenFiles& seen, const symbols::ElfFile& file);
+
+// Calls `bind` for each process of -p, or once with nullopt without -p, and returns the probes of all. `bind` looks for
+// the file as the process sees it, and skips a file unless is_new_file(). Warns of a process whose files have no such
+// probe, if other processes have some. Warns of files in several containers that can be one file.
+std::vector<spec::BoundProbe> bind_in_processes(
+    const spec::BindRequest& request,
+    const std::function<std::vector<spec::BoundProbe>(std::optional<uint32_t> pid, SeenFiles& seen)>& bind);
+
+// Warns if the process, one of -p, does not map the file: nothing of the process would be seen.
+void warn_unless_mapped(const spec::BindRequest& request, const std::string& path, const symbols::ElfFile& file,
+                        std::optional<uint32_t> process);
 
 // Returns why nothing is found in a file that was opened: it ends before its section headers; "" if it does not.
 std::string why_cut_off(const symbols::ElfFile& file);

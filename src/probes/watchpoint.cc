@@ -68,8 +68,9 @@ Status attach_one(const spec::AttachRequest& request, program::ProbeId id) {
   event.config1 = probe.address;
   event.config2 = probe.offset;
   event.period = 1;
-  if (config.tracee.pid || config.tracee.has_child)
-    return explain(attach_to_threads(request, id, event, config.tracee.pid.value_or(config.tracee.child_pid)));
+  std::vector<spec::TracedProcess> only = config.tracee.processes;
+  if (only.empty() && config.tracee.has_child) only.push_back({config.tracee.child_pid});
+  if (!only.empty()) return explain(attach_to_traced_threads(request, id, event, only));
   for (const uint32_t cpu : kernel::online_cpus()) {
     event.cpu = static_cast<int32_t>(cpu);
     event.on_each_cpu = true;

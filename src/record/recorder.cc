@@ -511,7 +511,8 @@ run::RunOptions options_of_replay(const run::RunOptions& options) {
   out.tracee.command.reset();
   out.tracee.cgroup.clear();
   out.tracee.container.clear();
-  out.config.tracee.pid.reset();
+  out.config.tracee.processes.clear();
+  out.config.tracee.thread_names.clear();
   out.config.tracee.follows = false;
   out.shown_diagnostic = run::as_of_recording;
   return out;

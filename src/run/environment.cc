@@ -110,13 +110,13 @@ std::vector<std::string> own_variables() {
 
 }  // namespace
 
-void find_process_start(spec::Config& config, uint32_t pid) {
-  if (config.tracee.pid_namespace && !config.tracee.pid_namespace->numbers_proc) return;
+std::optional<spec::ProcessStart> find_process_start(const spec::Config& config, uint32_t pid) {
+  if (config.tracee.pid_namespace && !config.tracee.pid_namespace->numbers_proc) return std::nullopt;
   const auto ticks = kernel::start_ticks(pid);
-  if (!ticks) return;
+  if (!ticks) return std::nullopt;
   const uint64_t tick_ns = kNsPerSecond / static_cast<uint64_t>(::sysconf(_SC_CLK_TCK));
-  config.tracee.process_start =
-      spec::ProcessStart{*ticks * tick_ns - static_cast<uint64_t>(time_namespace_offset_ns(CLOCK_BOOTTIME)), tick_ns};
+  return spec::ProcessStart{*ticks * tick_ns - static_cast<uint64_t>(time_namespace_offset_ns(CLOCK_BOOTTIME)),
+                            tick_ns};
 }
 
 std::unique_ptr<Environment> make_environment(const RunOptions& options, std::unique_ptr<load::Machine> machine,
@@ -130,7 +130,8 @@ std::unique_ptr<Environment> make_environment(const RunOptions& options, std::un
                                                                {},
                                                                options.config});
   environment->config.tracee.pid_namespace = find_pid_namespace();
-  if (environment->config.tracee.pid) find_process_start(environment->config, *environment->config.tracee.pid);
+  for (spec::TracedProcess& process : environment->config.tracee.processes)
+    process.start = find_process_start(environment->config, process.pid);
   environment->tool = options.script.tool;
   connect_btf(*environment);
   check::read_environment(
@@ -165,7 +166,7 @@ Result<std::unique_ptr<Environment>> open_environment(const RunOptions& options)
 }
 
 void follow_command(const RunOptions& options, Environment& environment) {
-  if (!options.tracee.command || options.config.tracee.pid) return;
+  if (!options.tracee.command || !options.config.tracee.processes.empty()) return;
   environment.config.tracee.follows = environment.kernel->find_struct(environment.types, "task_struct").valid();
 }
 

@@ -69,8 +69,8 @@ Status require_privileges();
 bool is_administrator();
 // Returns whether this process is in another PID namespace than the first, as in a container.
 bool has_own_pid_namespace();
-// Sets when the process of only_process() started, if /proc has it by this number.
-void find_process_start(spec::Config& config, uint32_t pid);
+// Returns when a process started; nullopt unless /proc has it by this number.
+std::optional<spec::ProcessStart> find_process_start(const spec::Config& config, uint32_t pid);
 // Returns whether tracefs can be read.
 bool can_read_tracefs();
 

@@ -38,7 +38,7 @@ Status check_process(uint32_t pid) {
   return fail(
       fmt::format("{} is a thread, not a process", pid), EINVAL,
       owner ? fmt::format("it belongs to process {}: -p {}, and /tid == {}/ for this thread alone", *owner, *owner, pid)
-            : "-p takes the id of a process");
+            : "-p takes the ids of processes");
 }
 
 }  // namespace
@@ -46,8 +46,8 @@ Status check_process(uint32_t pid) {
 Status check_can_run(const RunOptions& options) {
   const auto is_help = [](const auto& option) { return option.first == "help"; };
   const bool ends_early = ends_before_load(options) || std::ranges::any_of(options.config.arguments.named, is_help);
-  if (!ends_early) TRY_STATUS(require_privileges());
-  return options.config.tracee.pid ? check_process(*options.config.tracee.pid) : Status();
+  for (const spec::TracedProcess& process : options.config.tracee.processes) TRY_STATUS(check_process(process.pid));
+  return ends_early ? Status() : require_privileges();
 }
 
 }  // namespace espy::run

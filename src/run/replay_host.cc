@@ -65,10 +65,10 @@ output::RecordingGaps gaps_of(const recording::Reader& reader, bool is_at_end) {
 
 Status check_replay_options(const RunOptions& options) {
   const bool has_group = !options.tracee.cgroup.empty() || !options.tracee.container.empty();
-  if (options.config.tracee.pid || options.tracee.command || options.config.tracee.follows || has_group ||
-      !options.user.empty())
-    return fail("-i takes its events from a file: -p, -c, --follow, --cgroup and --user have no meaning there", 0,
-                "a predicate chooses a process: /pid == 1234/");
+  if (!options.config.tracee.processes.empty() || !options.config.tracee.thread_names.empty() ||
+      options.tracee.command || options.config.tracee.follows || has_group || !options.user.empty())
+    return fail("-i takes its events from a file: -p, -c, --follow, --comm, --cgroup and --user have no meaning there",
+                0, "a predicate chooses a process: /pid == 1234/");
   if (options.replay.from_ns > options.replay.to_ns) return fail("--from is after --to: that leaves no time");
   return {};
 }

@@ -220,7 +220,7 @@ Result<std::optional<runtime::Child>> start_child(const RunOptions& options, con
   runtime::Child child = TRY(runtime::Child::start(*options.tracee.command, user));
   config.tracee.has_child = true;
   config.tracee.child_pid = child.pid();
-  if (config.tracee.follows) find_process_start(config, config.tracee.child_pid);
+  if (config.tracee.follows) config.tracee.child_start = find_process_start(config, config.tracee.child_pid);
   return std::optional(std::move(child));
 }
 

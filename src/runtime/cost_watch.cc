@@ -27,7 +27,7 @@ constexpr int kNoLookMs = 1 << 30;
 // A run may cost more than its user expects if it has many probes, or one in a function of all processes.
 bool CostWatch::may_be_dear() const {
   constexpr size_t kManyProbes = 100;
-  const bool is_of_processes = config_.tracee.pid || options_.tracee.child_pid != 0;
+  const bool is_of_processes = !config_.tracee.processes.empty() || options_.tracee.child_pid != 0;
   return program_.probes.size() >= kManyProbes ||
          (!is_of_processes && std::ranges::any_of(program_.programs, [](const program::BpfProgram& each) {
            return each.hook == program::Hook::kUserFunction;

@@ -130,7 +130,8 @@ namespace {
 
 class Followed {
  public:
-  Followed(load::Machine& machine, program::MapId map, uint32_t pid) : machine_(machine), map_(map), known_{pid} {}
+  Followed(load::Machine& machine, program::MapId map, std::span<const uint32_t> pids)
+      : machine_(machine), map_(map), known_(pids.begin(), pids.end()) {}
 
   // Adds all descendants, as far as `children_` tells.
   Status add_all() {
@@ -179,9 +180,9 @@ class Followed {
 }  // namespace
 
 Result<std::vector<uint32_t>> follow_existing_children(load::Machine& machine, const program::Program& program,
-                                                       uint32_t pid) {
+                                                       std::span<const uint32_t> pids) {
   load::ProcessEvents events = TRY(load::ProcessEvents::open());
-  Followed followed(machine, program.following.processes, pid);
+  Followed followed(machine, program.following.processes, pids);
   for (const uint32_t each : numbered_entries("/proc"))
     if (const auto found = kernel::parent_of(each)) followed.note(found->parent, each);
   // Once a process is in the map, the programs add what it starts.
@@ -194,8 +195,9 @@ Result<std::vector<uint32_t>> follow_existing_children(load::Machine& machine, c
     TRY_STATUS(followed.add_all());
   }
   if (events.lost() > 0)
-    return fail(fmt::format("cannot tell which processes {} has started already: too many start at a time", pid), 0,
-                "--follow-new leaves them out");
+    return fail(fmt::format("cannot tell which processes {} {} started already: too many start at a time",
+                            fmt::join(pids, ", "), pids.size() == 1 ? "has" : "have"),
+                0, "--follow-new leaves them out");
   return followed.added();
 }
 

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -68,12 +69,12 @@ class FileKeys {
 
 // ---- The existing children of a process of -p --follow: they are followed like new ones.
 
-// Adds the children of a process, their children, and so on, to the map of processes that are followed. The programs
-// that maintain the map must be attached. Processes that these start meanwhile are not missed, because an event reports
-// a process that is not in the map yet. Returns the processes that were there. Fails if the events cannot be had, or
-// the map is full. The ids must be of the initial pid namespace.
+// Adds the children of the processes `pids`, their children, and so on, to the map of processes that are followed. The
+// programs that maintain the map must be attached. Processes that these start meanwhile are not missed, because an
+// event reports a process that is not in the map yet. Returns the processes that were there. Fails if the events cannot
+// be had, or the map is full. The ids must be of the initial pid namespace.
 Result<std::vector<uint32_t>> follow_existing_children(load::Machine& machine, const program::Program& program,
-                                                       uint32_t pid);
+                                                       std::span<const uint32_t> pids);
 
 // ---- What becomes of the files that a run probes. The kernel probes files, not paths: where a path leads to another
 // file during the run, as after the upgrade of a package, nothing of the new file is seen.

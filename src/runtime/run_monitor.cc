@@ -14,6 +14,7 @@ Status RunMonitor::start(std::span<const uint32_t> pids) {
   loop_ = TRY(EventLoop::create());
   TRY_STATUS(loop_->watch(signals_.fd(), [this] { return handle_signal(); }));
   for (const uint32_t pid : pids) TRY_STATUS(watch_process(pid));
+  is_over_ |= !pids.empty() && running_processes_ == 0;
   for (const int fd : machine_.iterators()) TRY_STATUS(watch_iterator(fd));
   return {};
 }
@@ -42,20 +43,23 @@ Status RunMonitor::watch_process(uint32_t pid) {
   OwnedFd pidfd(static_cast<int>(::syscall(SYS_pidfd_open, pid, 0)));
   if (!pidfd.valid()) {
     if (errno != ESRCH) return fail_errno(fmt::format("cannot wait for the end of process {}", pid), errno);
-    is_over_ = true;
     return {};
   }
   const int fd = pidfd.get();
   pidfds_.push_back(std::move(pidfd));
+  ++running_processes_;
   return loop_->watch(fd, [this, fd]() -> Status {
-    if (!program_.following.processes.valid()) {
-      is_over_ = true;
-      return {};
-    }
     loop_->unwatch(fd);
-    polls_followed_processes_ = true;
+    if (--running_processes_ == 0) end_processes();
     return {};
   });
+}
+
+void RunMonitor::end_processes() {
+  if (program_.following.processes.valid())
+    polls_followed_processes_ = true;
+  else
+    is_over_ = true;
 }
 
 // The directory above tells of the removal: inotify(7) does not see the inode of a control group go.

@@ -25,8 +25,8 @@ class RunMonitor {
   RunMonitor(const RunMonitor&) = delete;
   RunMonitor& operator=(const RunMonitor&) = delete;
 
-  // Starts to watch the signals, the processes `pids` and the machine's iterators. The run is over if one of the
-  // processes has gone already.
+  // Starts to watch the signals, the processes `pids` and the machine's iterators. The run is over once all of the
+  // processes have gone.
   Status start(std::span<const uint32_t> pids);
   // Ends the run when the directory is removed. Requires `start`.
   Status watch_directory(const std::string& path);
@@ -39,13 +39,14 @@ class RunMonitor {
 
   bool runs_iterator() const { return running_iterators_ > 0; }
   bool is_over() const { return is_over_; }
-  // With --follow: a watched process has ended, and processes that it started may continue. Nothing in the event loop
-  // reports their end: the caller polls `has_followed_process`.
+  // With --follow: all watched processes have ended, and processes that they started may continue. Nothing in the event
+  // loop reports their end: the caller polls `has_followed_process`.
   bool polls_followed_processes() const { return polls_followed_processes_; }
   bool has_followed_process() const;
 
  private:
   Status watch_process(uint32_t pid);
+  void end_processes();
   Status watch_iterator(int fd);
   Status handle_signal();
 
@@ -56,6 +57,7 @@ class RunMonitor {
   std::vector<OwnedFd> pidfds_;
   OwnedFd inotify_;
   size_t running_iterators_ = 0;
+  size_t running_processes_ = 0;  // of the watched ones
   bool is_over_ = false;
   bool polls_followed_processes_ = false;
   std::optional<EventLoop> loop_;

@@ -204,7 +204,7 @@ void Session::start_unwinding() {
     if (probe.target.find('/') != probe.target.npos) unwind_tables_.add_program(probe.target);
   if (!options_.tracee.child_program.empty()) unwind_tables_.add_program(options_.tracee.child_program);
   for (const uint32_t pid : options_.tracee.unwound_pids) unwind_tables_.add_process(pid);
-  if (config_.tracee.pid) unwind_tables_.add_process(*config_.tracee.pid);
+  for (const spec::TracedProcess& process : config_.tracee.processes) unwind_tables_.add_process(process.pid);
   if (!unwinds_any_process()) return;
   unwind_tables_.add_program("libc.so.6");  // nearly every process makes its system calls there
   unwind_tables_.add_running_processes();
@@ -219,9 +219,9 @@ bool Session::unwinds_any_process() const {
   const auto is_in_program = [](const program::Probe& probe) {
     return probe.target.find('/') != probe.target.npos && probe.target.find(".so") == probe.target.npos;
   };
-  return !config_.tracee.pid && std::ranges::any_of(program_.probes, [&](const program::Probe& probe) {
-    return !is_in_program(probe) && unwinds(probe.program);
-  });
+  return config_.tracee.processes.empty() && std::ranges::any_of(program_.probes, [&](const program::Probe& probe) {
+           return !is_in_program(probe) && unwinds(probe.program);
+         });
 }
 
 Status Session::attach_probes() {
@@ -248,21 +248,29 @@ Status Session::attach_probes() {
   return check_cost(machine_, program_, options_.cost.hooks, is_accepted, sink_);
 }
 
+std::vector<uint32_t> Session::traced_pids() const {
+  std::vector<uint32_t> out;
+  for (const spec::TracedProcess& process : config_.tracee.processes) out.push_back(process.pid);
+  return out;
+}
+
 // Their unwind tables are mostly those of the process, which are read already.
 Status Session::attach_followers() {
   TRY_STATUS(probes_.attach_followers());
-  if (!program_.following.processes.valid() || !config_.tracee.pid || options_.tracee.follows_new_only) return {};
+  if (!program_.following.processes.valid() || config_.tracee.processes.empty() || options_.tracee.follows_new_only)
+    return {};
   if (config_.tracee.pid_namespace) {
     sink_.message("runtime_error",
                   "children that the process has already are not traced, as espy is in a pid namespace", "", 0, 0, 0);
     return {};
   }
-  const std::vector<uint32_t> children = TRY(follow_existing_children(machine_, program_, *config_.tracee.pid));
+  const std::vector<uint32_t> pids = traced_pids();
+  const std::vector<uint32_t> children = TRY(follow_existing_children(machine_, program_, pids));
   if (unwind_tables_.are_wanted())
     for (const uint32_t child : children) unwind_tables_.add_process(child);
   if (!children.empty())
-    sink_.explain(fmt::format("traces also {} processes that {} has started already (--follow-new leaves them out)\n",
-                              children.size(), *config_.tracee.pid));
+    sink_.explain(fmt::format("traces also {} processes that {} {} started already (--follow-new leaves them out)\n",
+                              children.size(), fmt::join(pids, ", "), pids.size() == 1 ? "has" : "have"));
   return {};
 }
 
@@ -316,9 +324,8 @@ Status Session::play_events() {
 
 Status Session::drain_until_over() {
   RunMonitor monitor(machine_, program_, probes_, *signals_);
-  std::vector<uint32_t> pids;
+  std::vector<uint32_t> pids = traced_pids();
   if (options_.tracee.child_pid != 0) pids.push_back(options_.tracee.child_pid);
-  if (config_.tracee.pid) pids.push_back(*config_.tracee.pid);
   TRY_STATUS(monitor.start(pids));
   if (!options_.tracee.watched_directory.empty())
     TRY_STATUS(monitor.watch_directory(options_.tracee.watched_directory));

@@ -9,6 +9,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <vector>
 
 #include "load/machine.h"
 #include "output/sink.h"
@@ -52,6 +53,7 @@ class Session : private LiveRun {
   // Builds the unwind tables that are needed for certain or probably, before the first stack.
   void start_unwinding();
   Status attach_followers();
+  std::vector<uint32_t> traced_pids() const;  // the processes of -p
   Status attach_probes();
   Status finish_tap();
   void show_attached();

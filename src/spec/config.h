@@ -37,6 +37,12 @@ struct ProcessStart {
   uint64_t precision_ns = 0;  // it was less than this later
 };
 
+// A process that probes are limited to.
+struct TracedProcess {
+  uint32_t pid = 0;
+  std::optional<ProcessStart> start = {};  // another process can get its number; unset: not known
+};
+
 struct Config {
   // ---- Variables of `config = { }` and of the environment.
 
@@ -121,20 +127,24 @@ struct Config {
   };
   // The processes that probes are limited to, and the command that the run starts.
   struct Tracee {
-    std::optional<uint32_t> pid;                // -p
-    std::optional<PidNamespace> pid_namespace;  // of espy, which numbers `pid` and the builtins; unset: the initial one
+    std::vector<TracedProcess> processes;   // -p, each once
+    std::vector<std::string> thread_names;  // --comm, of at most 15 bytes: probes act in threads of these names alone
+    std::optional<PidNamespace> pid_namespace;  // of espy, which numbers processes and the builtins; unset: the initial
     std::optional<ControlGroup> cgroup;         // --cgroup, --container: probes act in its tasks alone
     bool has_child = false;                     // -c
     uint32_t child_pid = 0;
-    std::optional<ProcessStart> process_start;  // of only_process(): another one can get its number. Unset: not known
-    bool follows = false;                       // --follow: processes that it starts are traced, too
+    std::optional<ProcessStart> child_start;
+    bool follows = false;  // --follow: processes that they start are traced, too
 
-    // The process that probes are limited to, with --follow together with those it starts; nullopt if not limited.
-    std::optional<uint32_t> only_process() const {
-      return !pid && follows && has_child ? std::optional(child_pid) : pid;
+    // The processes that probes are limited to, with --follow together with those they start; empty if not limited.
+    std::vector<TracedProcess> only_processes() const {
+      if (processes.empty() && follows && has_child) return {{child_pid, child_start}};
+      return processes;
     }
-    // The pid for filters in the kernel, which cannot follow child processes; nullopt with --follow.
-    std::optional<uint32_t> only_process_for_kernel() const { return follows ? std::nullopt : pid; }
+    // The pid for filters in the kernel, which take one and cannot follow child processes; nullopt if there is none.
+    std::optional<uint32_t> only_process_for_kernel() const {
+      return follows || processes.size() != 1 ? std::nullopt : std::optional(processes.front().pid);
+    }
   };
 
   Arguments arguments;

@@ -64,11 +64,25 @@ TEST(CliOptions, AnOptionSetsTheFieldOfItsModule) {
   ASSERT_TRUE(options);
   EXPECT_TRUE(options->config.allow_unsafe);
   EXPECT_TRUE(options->is_dry_run);
-  EXPECT_EQ(options->config.tracee.pid, 7u);
+  ASSERT_EQ(options->config.tracee.processes.size(), 1u);
+  EXPECT_EQ(options->config.tracee.processes[0].pid, 7u);
   EXPECT_EQ(options->symbols.debug_directories, (std::vector<std::string>{"/a", "/b", "/usr/lib/debug"}));
   EXPECT_TRUE(options->config.counting.losses);
   EXPECT_EQ(options->script.file, "x.bt");
   EXPECT_EQ(options->config.arguments.positional, (std::vector<std::string>{"1", "-2"}));
+}
+
+TEST(CliOptions, ProcessesAndNamesAreLists) {
+  const auto options =
+      parse({"-p", "12,13", "--pid=14", "-p", "13", "--comm", "web,1", "--comm=a-name-of-many-bytes", "x.bt"});
+  ASSERT_TRUE(options) << options.error().message;
+  std::vector<uint32_t> pids;
+  for (const auto& process : options->config.tracee.processes) pids.push_back(process.pid);
+  EXPECT_EQ(pids, (std::vector<uint32_t>{12, 13, 14}));
+  EXPECT_EQ(options->config.tracee.thread_names, (std::vector<std::string>{"web,1", "a-name-of-many-"}));
+  for (const char* wrong : {"12,", ",", "", "12,x", "0", "12 13", "-1"})
+    EXPECT_FALSE(parse({"-p", wrong, "x.bt"})) << wrong;
+  EXPECT_FALSE(parse({"--comm", "", "x.bt"}));
 }
 
 TEST(CliOptions, TheLastProgramCounts) { EXPECT_EQ(parse({"-e", "begin{}", "-e", "end{}"})->script.text, "end{}"); }
@@ -261,7 +275,8 @@ TEST(ToolOptions, ThoseOfTheScriptComeFirst) {
   ASSERT_TRUE(options) << options.error().message;
   using Named = std::vector<std::pair<std::string, std::string>>;
   EXPECT_EQ(options->config.arguments.named, (Named{{"pid", "5"}, {"all", "true"}, {"word", "b"}, {"all", "false"}}));
-  EXPECT_EQ(options->config.tracee.pid, 7u);
+  ASSERT_EQ(options->config.tracee.processes.size(), 1u);
+  EXPECT_EQ(options->config.tracee.processes[0].pid, 7u);
   EXPECT_EQ(options->config.arguments.positional, (std::vector<std::string>{"one", "-2", "x"}));
   EXPECT_EQ(options->output.format, "json");
   EXPECT_FALSE(options->script.file);
@@ -346,7 +361,8 @@ TEST(BundledTools, TakeTheirArgumentsAtTheCommandLine) {
   EXPECT_EQ(error_of({"runqlat", "abc", "--help"}), "");
   const auto options = parse({"opensnoop", "--failed", "-p", "7"});
   ASSERT_TRUE(options);
-  EXPECT_EQ(options->config.tracee.pid, 7u);
+  ASSERT_EQ(options->config.tracee.processes.size(), 1u);
+  EXPECT_EQ(options->config.tracee.processes[0].pid, 7u);
   EXPECT_EQ(options->config.arguments.named.front().first, "failed");
 }
 

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""filters.py ESPY [CASE...]: -p, --follow and --cgroup with events that happen in another task than the one they are
+"""filters.py ESPY [CASE...]: -p, --follow, --comm and --cgroup with events that happen in another task than the one they are
 about, and with children that are there already. The numbers are those of the process, or espy says which are not.
 Status 77 where that cannot be tried."""
 
@@ -55,6 +55,9 @@ def trace(world, sleeper, *arguments):
 def selections(world, sleeper):
     yield ("-p", sleeper.pid), 1
     yield ("-p", sleeper.pid, "--follow"), 1 + CHILDREN
+    child = pathlib.Path(f"/proc/{sleeper.pid}/task/{sleeper.pid}/children").read_text().split()[0]
+    yield ("-p", f"{sleeper.pid},{child}"), 2
+    yield ("-p", sleeper.pid, "--comm", "other", "--comm", "sleeper"), 1
     if (GROUPS / "cgroup.controllers").exists():
         group = GROUPS / f"espy-worlds.{os.getpid()}"
         group.mkdir()
@@ -76,7 +79,7 @@ def tools(world):
     try:
         for options, processes in selections(world, sleeper):
             done, slept = trace(world, sleeper, *options, TOOLS / "offcputime.bt")
-            wanted = slept if processes > 1 else slept / (1 + CHILDREN)
+            wanted = slept * processes / (1 + CHILDREN)
             text = f"{options}: {slept_us(done)} of {wanted} us\n{done.stdout}{done.stderr}"
             check(done.returncode == 0 and abs(slept_us(done) - wanted) < wanted / 10, text)
             done, _ = trace(world, sleeper, *options, TOOLS / "runqlat.bt")

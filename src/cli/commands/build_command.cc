@@ -205,7 +205,7 @@ int build(const Options& options, const Host& host) {
 }
 
 constexpr std::string_view kBuildUsage[] = {"build [OPTION...] FILE -o TOOL", "build [OPTION...] -e 'PROGRAM' -o TOOL"};
-constexpr std::string_view kBuildCommon[] = {"output", "e", "format", "cgroup", "user", "strict", "budget"};
+constexpr std::string_view kBuildCommon[] = {"output", "e", "format", "comm", "cgroup", "user", "strict", "budget"};
 constexpr std::string_view kBuildNotes =
     "TOOL is one file with the script inside. It needs neither espy nor a compiler.\n"
     "General options that you give here hold for each run of TOOL.\n";

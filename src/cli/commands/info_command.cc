@@ -285,11 +285,11 @@ size_t list_pattern(const std::string& pattern, Environment& e, const Options& o
   const bool is_of_file = names_a_file(parts);
   size_t count = 0;
   for (const spec::Provider* provider : e.registry.providers()) {
-    const bool is_wanted = named != nullptr
-                               ? provider == named
-                               : glob_match(wanted, provider->name) &&
-                                     (is_of_file ? provider->needs_target_to_list
-                                                 : !provider->needs_target_to_list || e.config.tracee.pid.has_value());
+    const bool is_wanted =
+        named != nullptr ? provider == named
+                         : glob_match(wanted, provider->name) &&
+                               (is_of_file ? provider->needs_target_to_list
+                                           : !provider->needs_target_to_list || !e.config.tracee.processes.empty());
     if (!is_wanted) continue;
     // A word is searched in all files of the process.
     const bool is_word = named == nullptr && words.size() == 1 && provider->needs_target_to_list;

@@ -132,7 +132,8 @@ int record(const Options& options, const Host& host) {
 
 constexpr std::string_view kRecordUsage[] = {"record [OPTION...] -o FILE PROBE...",
                                              "record [OPTION...] -o FILE --for SCRIPT..."};
-constexpr std::string_view kRecordCommon[] = {"output", "pid", "cmd", "follow", "rotate", "keep", "last", "quiet"};
+constexpr std::string_view kRecordCommon[] = {"output", "pid",  "cmd",  "follow", "comm",
+                                              "rotate", "keep", "last", "quiet"};
 constexpr std::string_view kRecordNotes =
     "A PROBE is an attach point, as in a script: `espy help target`.\n"
     "`espy -i FILE SCRIPT` runs scripts on the recording.\n";

@@ -50,9 +50,9 @@ int run(const Options& options, const Host& host) {
 constexpr std::string_view kUsage[] = {"run [OPTION...] FILE [ARGUMENT...]",
                                        "run [OPTION...] -e 'PROGRAM' [ARGUMENT...]",
                                        "[OPTION...] FILE.bt | DIRECTORY/FILE | -e 'PROGRAM'"};
-constexpr std::string_view kCommon[] = {"e",      "pid",    "cmd",    "follow", "cgroup", "container",
-                                        "output", "format", "watch",  "listen", "quiet",  "verbose",
-                                        "strict", "cost",   "budget", "unsafe", "record", "input"};
+constexpr std::string_view kCommon[] = {"e",      "pid",    "cmd",    "follow", "comm",  "cgroup",  "container",
+                                        "output", "format", "watch",  "listen", "quiet", "verbose", "strict",
+                                        "cost",   "budget", "unsafe", "record", "input"};
 constexpr std::string_view kNotes = R"(FILE is `-` for the standard input. ARGUMENTs are $1, $2, ... of the script;
 options that the script asks for by getopt() stand after `--`.
 )";

@@ -176,8 +176,9 @@ std::string page_of_head(const tool::Tool& tool, const tool::ToolHead& head) {
   return out;
 }
 
-constexpr std::string_view kShownForTools[] = {"pid",    "cmd",    "duration", "follow", "cgroup",  "container",
-                                               "output", "format", "watch",    "strict", "verbose", "budget"};
+constexpr std::string_view kShownForTools[] = {"pid",    "cmd",       "duration", "follow", "comm",
+                                               "cgroup", "container", "output",   "format", "watch",
+                                               "strict", "verbose",   "budget"};
 
 }  // namespace
 

@@ -90,8 +90,8 @@ int trace(const Options& options, const Host& host) {
 }
 
 constexpr std::string_view kUsage[] = {"trace [OPTION...] TARGET..."};
-constexpr std::string_view kCommon[] = {"pid",    "cmd",    "follow", "cgroup", "container",
-                                        "output", "format", "quiet",  "dump"};
+constexpr std::string_view kCommon[] = {"pid",       "cmd",    "follow", "comm",  "cgroup",
+                                        "container", "output", "format", "quiet", "dump"};
 constexpr std::string_view kNotes = "`espy help target` shows what a TARGET is.\n";
 constexpr Example kExamples[] = {
     {"espy trace 'vfs_read(count > 4096, file->f_path.dentry->d_name.name, count)'",

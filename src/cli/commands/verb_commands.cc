@@ -114,7 +114,7 @@ int run_profile(const Options& options, const Host& host) {
   const bool is_picture = options.output.file && options.output.file->ends_with(".svg");
   if (!was_typed(options, "format")) of_profile.output.format = is_picture ? "flame" : "tree";
   trace::ProfileOptions wishes = static_cast<const Own<trace::ProfileOptions>&>(*options.own).wishes;
-  wishes.is_one_process = options.config.tracee.pid.has_value();
+  wishes.is_one_process = options.config.tracee.processes.size() == 1;
   return trace::run_target_script(trace::write_profile_script(wishes, **environment), of_profile, **environment,
                                   host.prepare);
 }
@@ -125,7 +125,8 @@ constexpr std::string_view kStackUsage[] = {"stacks [OPTION...] TARGET..."};
 constexpr std::string_view kArgUsage[] = {"args [OPTION...] 'TARGET(ARGUMENT)'..."};
 constexpr std::string_view kProfileUsage[] = {"profile [OPTION...] [-p PID | -c COMMAND]"};
 constexpr std::string_view kNotes = "`espy help target` shows what a TARGET is.\n";
-constexpr std::string_view kCommon[] = {"pid", "cmd", "follow", "cgroup", "container", "output", "format", "strict"};
+constexpr std::string_view kCommon[] = {"pid",       "cmd",    "follow", "comm",  "cgroup",
+                                        "container", "output", "format", "strict"};
 
 constexpr Example kCountExamples[] = {
     {"espy count -d 10 'vfs_*'", "the calls of functions in ten seconds"},
