@@ -376,6 +376,12 @@ void warn_if_failed(const Status& done) {
   if (!done) std::fputs(printable(fmt::format("WARNING: {}\n", done.error().message)).c_str(), stderr);
 }
 
+void finish_child(runtime::Child& child) {
+  warn_if_failed(child.end());
+  if (!child.failure().empty())
+    std::fputs(fmt::format("WARNING: the command of -c {}\n", child.failure()).c_str(), stderr);
+}
+
 // Gives the script of a file its words of the command line: `--name VALUE` is one option if the script asks for it with
 // getopt(). What is wrong is reported here, once, rather than at each place that uses it.
 Status take_script_words(const RunOptions& options, const std::string& text, spec::Config& config) {
@@ -604,7 +610,7 @@ Result<int> compile_and_run(const RunOptions& options, Environment* e, const Pre
   runtime::Session session(parts_of(*e, *program, checked.config, sink, *out.writer), session_options);
   const int status = TRY(session.run());
   clock.lap("run");
-  if (child) warn_if_failed(child->end());
+  if (child) finish_child(*child);
   return status;
 }
 

@@ -234,12 +234,26 @@ Status Child::let_go() {
   return {};
 }
 
+namespace {
+
+std::string failure_of(int status) {
+  if (WIFEXITED(status))
+    return WEXITSTATUS(status) == 0 ? "" : fmt::format("exited with status {}", WEXITSTATUS(status));
+  if (!WIFSIGNALED(status) || WTERMSIG(status) == SIGINT) return "";
+  const char* name = ::sigabbrev_np(WTERMSIG(status));
+  return name != nullptr ? fmt::format("was killed by SIG{}", name)
+                         : fmt::format("was killed by signal {}", WTERMSIG(status));
+}
+
+}  // namespace
+
 Status Child::end() {
   const pid_t pid = std::exchange(pid_.value, 0);
   if (pid <= 0) return {};
   if (gate_.valid()) {
     gate_.reset();
-  } else if (has_child_ended(pid)) {
+  } else if (int status = 0; has_child_ended(pid, &status)) {
+    if (has_begun_) failure_ = failure_of(status);
     return {};
   } else {
     ::kill(pid, has_begun_ ? SIGTERM : SIGKILL);  // one that was stopped before it began is not ended by SIGTERM
@@ -371,7 +385,7 @@ Error too_long(const std::string& command, const ShellLimits& limits, int code, 
 }
 
 // Takes the exit statuses of commands that were not waited for.
-void reap_left(std::vector<pid_t>& left) { std::erase_if(left, has_child_ended); }
+void reap_left(std::vector<pid_t>& left) { std::erase_if(left, [](pid_t child) { return has_child_ended(child); }); }
 
 }  // namespace
 

@@ -59,6 +59,9 @@ class Child {
   // Ends a child that was not let go; sends SIGTERM to one that runs, and waits for its end, a second at most. Fails
   // with ETIMEDOUT if it runs on. Later calls have no effect.
   Status end();
+  // After `end`: how the program failed, as "exited with status 3" or "was killed by SIGSEGV". Empty if it has not
+  // failed. A program that `end` or SIGINT has ended did not fail: Ctrl-C ends the run and the command.
+  const std::string& failure() const { return failure_; }
 
  private:
   struct Pid {  // 0 after a move
@@ -77,6 +80,7 @@ class Child {
   OwnedFd gate_;  // a byte starts the program; closed without one, the child exits
   ExecReport report_;
   bool has_begun_ = false;  // the program
+  std::string failure_;
 };
 
 // Splits a command line into words at blanks; quotes ('...', "...") and backslashes work as in a shell, expansions do
