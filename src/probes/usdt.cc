@@ -326,6 +326,14 @@ std::vector<spec::ListedProbe> list(spec::ListRequest& request) {
   return out;
 }
 
+// Why nothing is found in the file of the request, or that it has no such probes at all.
+std::string tell_why_none(spec::ListRequest& request) {
+  const std::string why = tell_why_unreadable(request);
+  if (!why.empty() || request.parts.size() < 2 || has_wildcard(request.parts[0])) return why;
+  spec::ListRequest all{request.parts.first(1), false, request.kernel, request.types, request.symbols, request.config};
+  return list(all).empty() ? fmt::format("{} has no USDT probes", request.parts[0]) : "";
+}
+
 }  // namespace
 
 extern const spec::Provider kUsdt = {
@@ -340,7 +348,7 @@ extern const spec::Provider kUsdt = {
     .context = context,
     .attach = attach,
     .list = list,
-    .tell_similar = tell_why_unreadable,
+    .tell_similar = tell_why_none,
     .find_type = find_program_type,
     .needs_target_to_list = true,
     .example = "usdt:libc:setjmp { @[comm] = count(); }"};
