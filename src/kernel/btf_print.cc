@@ -30,7 +30,7 @@ class Printer {
       text += std::string(static_cast<size_t>(indent) + 1, '\t');
       text += record.is(kEnums) ? enumerator(record, i, has_negative) : member(record, i, indent + 1) + ";\n";
     }
-    if (has_offsets_ && record.is(kAggregates)) text += std::string(kPlaceColumns, ' ');
+    if (has_offsets_ && record.is(kAggregates) && indent > 0) text += std::string(kPlaceColumns, ' ');
     return text + std::string(static_cast<size_t>(indent), '\t') + "}";
   }
 

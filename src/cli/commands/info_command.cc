@@ -18,6 +18,7 @@
 #include "probes/probe_support.h"
 #include "run/attach_words.h"
 #include "run/replay_host.h"
+#include "run/run_script.h"
 #include "symbols/demangle.h"
 #include "syntax/parser.h"
 
@@ -33,6 +34,7 @@ class Describer {
   std::string describe(const std::string& name) {
     if (name.find(':') != std::string::npos) return probes(name);
     const std::string own = describe_word(name, e_.registry), found = functions(name) + types(name) + tracepoints(name);
+    if (own.empty() && found.starts_with(kIndent)) return without_indent(found);
     return own + (own.empty() || found.empty() ? "" : "\n") + found;
   }
 
@@ -44,6 +46,20 @@ class Describer {
   }
 
  private:
+  static constexpr std::string_view kIndent = "    ";  // of probes below a prototype
+
+  // Probes without a line above them.
+  static std::string without_indent(std::string_view text) {
+    std::string out;
+    for (std::string_view line : split(text, '\n')) {
+      if (line.starts_with(kIndent)) line.remove_prefix(kIndent.size());
+      out += line;
+      out += '\n';
+    }
+    out.pop_back();
+    return out;
+  }
+
   // ---- Functions and types of the kernel
   std::string functions(const std::string& name) {
     std::string out;
@@ -64,7 +80,43 @@ class Describer {
     for (const spec::Provider* provider : e_.registry.providers())
       if (!provider->needs_target_to_list && !is_of_events(*provider))
         out += list(*provider, {name}, false, ":" + name);
+    for (const std::string& module : modules) out += listable(name, module.empty() ? "vmlinux" : module);
     return out;
+  }
+
+  // What `espy trace` can show of a call: the arguments, the result, and the members of structs that arguments point
+  // to.
+  std::string listable(const std::string& name, const std::string& module) {
+    const auto function = e_.kernel->find_function(e_.types, name, module);
+    if (!function) return "";
+    std::string words, members;
+    const auto add = [&](const std::string& word) { words += (words.empty() ? "" : ", ") + word; };
+    for (const types::Member& each : function->parameters) {
+      if (each.name.empty()) continue;
+      add(each.name);
+      members += members_behind(each);
+    }
+    if (e_.types[function->result].kind != types::Kind::kVoid) add("return");
+    return words.empty() ? "" : fmt::format("espy trace '{}({})'\n{}", name, words, members);
+  }
+
+  // "    file->f_mode, f_op, ...": the first members of the struct behind a pointer; "" for other arguments.
+  std::string members_behind(const types::Member& argument) {
+    constexpr size_t kMostMembers = 16;
+    const types::Type& type = e_.types[argument.type];
+    if (type.kind != types::Kind::kPointer || e_.types[type.element].kind != types::Kind::kStruct) return "";
+    const types::TypeId element = type.element;
+    e_.kernel->complete(e_.types, element);
+    const types::Type& it = e_.types[element];
+    std::vector<std::string> names;
+    for (const types::Member& each : it.members)
+      if (!each.name.empty()) names.push_back(each.name);
+    if (names.empty()) return "";
+    const size_t shown = std::min(names.size(), kMostMembers);
+    std::string text = fmt::format("{}->{}", argument.name, join(std::span(names).first(shown), ", "));
+    if (shown < names.size())
+      text += fmt::format(", ... (`espy info '{} {}'` shows all)", it.is_union ? "union" : "struct", it.name);
+    return fmt::format("{}{}\n", kIndent, run::wrapped(text, kIndent.size()));
   }
 
   std::string types(const std::string& name) {
@@ -332,6 +384,17 @@ int list_program(const Options& options, Environment& e) {
   return EXIT_SUCCESS;
 }
 
+// Why nothing is found, or the probe type that is near.
+std::string what_else(const std::string& pattern, Environment& e) {
+  const std::string why = why_unreadable(pattern, e);
+  const std::string type = run::split_attach_point(pattern)[0];
+  if (!why.empty() || type == pattern || has_wildcard(type) || e.registry.find_provider(type) != nullptr) return why;
+  std::vector<std::string_view> names;
+  for (const spec::Provider* provider : e.registry.providers()) names.push_back(provider->name);
+  const std::string near = nearest(type, names);
+  return near.empty() ? "" : fmt::format("did you mean `{}{}`?", near, pattern.substr(type.size()));
+}
+
 int list_probes(const Options& options, const Host& host) {
   const auto environment = host.open(options);
   if (!environment) return complain(environment.error());
@@ -360,11 +423,11 @@ int list_probes(const Options& options, const Host& host) {
   const bool may_be_tracepoint = options.argument.starts_with('t') || options.argument.find(':') == std::string::npos;
   if (!options.replay.files.empty())
     return complain({fmt::format("no recorded probe matches `{}`", options.argument), 0, "espy -i FILE -l lists all"});
+  if (!is_file_name && may_be_tracepoint && !run::can_read_tracefs())
+    return complain({fmt::format("cannot look for `{}`: {}", options.argument, kernel::why_unreadable(*e.kernel)), 0,
+                     "run espy with sudo"});
   return complain({fmt::format("no probe matches `{}`", options.argument), 0,
-                   is_file_name ? "there is no such file either"
-                   : may_be_tracepoint && !run::can_read_tracefs()
-                       ? "tracepoints cannot be looked up: " + kernel::why_unreadable(*e.kernel)
-                       : why_unreadable(options.argument, e)});
+                   is_file_name ? "there is no such file either" : what_else(options.argument, e)});
 }
 
 constexpr std::string_view kListUsage[] = {"list [PATTERN]", "list FILE.bt | -e 'PROGRAM'"};
