@@ -61,7 +61,7 @@ std::optional<int> wait_for_child(pid_t child) {
   return status;
 }
 
-bool has_child_ended(pid_t child) { return ::waitpid(child, nullptr, WNOHANG) != 0; }
+bool has_child_ended(pid_t child, int* status) { return ::waitpid(child, status, WNOHANG) != 0; }
 
 void end_child(pid_t child) {
   if (::kill(child, SIGKILL) == 0) wait_for_child(child);

@@ -35,8 +35,9 @@ Status start_orphan(const std::function<int()>& body);
 // Waits until a child has ended. Returns its status as waitpid(2); nullopt if there is no such child.
 std::optional<int> wait_for_child(pid_t child);
 
-// Returns whether a child has ended, or does not exist. Takes its status, which removes the zombie.
-bool has_child_ended(pid_t child);
+// Returns whether a child has ended, or does not exist. Takes its status, which removes the zombie, and stores it in
+// `status` as waitpid(2).
+bool has_child_ended(pid_t child, int* status = nullptr);
 
 // Ends a child by SIGKILL, and waits for its end. Does nothing if espy may not kill it, because it has another user
 // now.
