@@ -305,14 +305,13 @@ Status set_last(Options& options, std::string_view text) {
 // ---- The rows, by group. The texts are for lines of 80 columns.
 
 constexpr OptionRow kProcessRows[] = {
-    {'p', "pid", "PID", "trace only these processes (comma-separated), and end when all have ended", add_pids},
+    {'p', "pid", "PID", "trace these processes (12,13), and end with the last", add_pids},
     {'c', "cmd", "COMMAND", "start this command once all probes are attached, and end when it ends",
      set_text<&Options::tracee, &RunOptions::Tracee::command>},
     {0, "follow", "", "with -p or -c: trace the processes that it has started and starts, too, and end with the last",
      set_flag<&Options::config, &Config::tracee, &Config::Tracee::follows>},
     {0, "follow-new", "", "like --follow, without the processes that it has started already", set_follow_new},
-    {0, "comm", "NAME", "trace only threads of this name at the time of the event; can be given again",
-     add_thread_name},
+    {0, "comm", "NAME", "trace only threads of this name (may be repeated)", add_thread_name},
     {0, "cgroup", "PATH", "trace only the tasks in this control group and below, and end when it is removed",
      set_cgroup},
     {0, "container", "ID", "like --cgroup, for a container (ID or a prefix of it) or a systemd unit", set_container},
