@@ -8,9 +8,9 @@ INTRO = """# Performance
 
 <!-- Written by `bench/run --write`: not to be edited. -->
 
-What espy costs, next to bpftrace and to programs written by hand in C, on one machine:
-{machine}. [bench/README.md](../../bench/README.md) says how each figure is measured; `bench/run BUILD --json FILE` measures
-them, and `bench/run --from FILE --write` writes this page. Cells hold the median and, in parentheses, the best of the
+These tables compare espy with bpftrace and with hand-written C programs, on one machine: {machine}.
+[bench/README.md](../../bench/README.md) explains each measurement. `bench/run BUILD --json FILE` measures, and
+`bench/run --from FILE --write` writes this page. Cells hold the median and, in parentheses, the best of the
 rounds.{busy}
 """
 BUSY = " **The machine was busy with other work: the best values say more than the medians.**"
