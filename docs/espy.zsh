@@ -6,13 +6,13 @@ local -a espy_commands=(run trace count latency stacks args profile record tools
 local -a espy_tools=(bashreadline bindsnoop bioerr biolatency biolatpcts biopattern biosnoop biostacks biotop bitesize bpflist bpfsnoop brkstack cachestat cachetop capable cgroupsnoop cgrouptop compactsnoop cpudist cpustat cpuunclaimed cpuwalk criticalstat dbslower dbstat dcsnoop dcstat deadlock dirtop dnssnoop drsnoop elfsnoop errsnoop execsnoop exitsnoop faults fdleak filegone filelife filelocks fileslower filetop forksnoop fsdist fsrwstat fsslower futexctn gethostlatency hardirqs keysnoop killsnoop klockstat kmem kmemleak kpages kvmexit llcstat loads mdflush memleak migrations mmapfiles modsnoop mountsnoop naptime netqtop netsize nssnoop numamove nvmelatency offcputime offwaketime oomkill opensnoop pidpersec pmheld pmlock ptracesnoop readahead runqlat runqlen runqslower scsilatency segvsnoop setuids shmsnoop signals sigsnoop skbdrop slabratetop soconnect sofamily sofdsnoop softirqs softirqslower solisten ssllatency sslsnoop statsnoop swapin syncsnoop syscount tcpaccept tcpcong tcpconnect tcpconnlat tcpdrop tcplife tcppktlat tcpreset tcpretrans tcprtt tcpstates tcpsubnet tcpsynbl tcptop tcptracer tcpwin threadsnoop timerlat ttysnoop ucalls udpdrop udptop uflow ugc undump uobjnew ustat uthreads vfscount vfsstat vmscan wakeuptime wqlat writeback writesync xfsdist)
 local -a espy_probes=(begin: end: interval: profile: software: hardware: kprobe: kretprobe: fentry: fexit: uprobe: uretprobe: usdt: tracepoint: rawtracepoint: watchpoint: iter: self: test: bench:)
 local -a espy_options=(
-  '*-p[trace only these processes (comma-separated), and end when all have ended]:PID:_pids'
-  '*--pid[trace only these processes (comma-separated), and end when all have ended]:PID:_pids'
+  '*-p[trace these processes (12,13), and end with the last]:PID:_pids'
+  '*--pid[trace these processes (12,13), and end with the last]:PID:_pids'
   '*-c[start this command once all probes are attached, and end when it ends]:COMMAND:_cmdstring'
   '*--cmd[start this command once all probes are attached, and end when it ends]:COMMAND:_cmdstring'
   '*--follow[with -p or -c\: trace the processes that it has started and starts, too, and end with the last]'
   '*--follow-new[like --follow, without the processes that it has started already]'
-  '*--comm[trace only threads of this name at the time of the event; can be given again]:NAME: '
+  '*--comm[trace only threads of this name (may be repeated)]:NAME: '
   '*--cgroup[trace only the tasks in this control group and below, and end when it is removed]:PATH: '
   '*--container[like --cgroup, for a container (ID or a prefix of it) or a systemd unit]:ID: '
   '*--duration[end after this time, such as 10s or 500ms, as Ctrl-C does; in tools also -d]:TIME: '

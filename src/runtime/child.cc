@@ -385,7 +385,9 @@ Error too_long(const std::string& command, const ShellLimits& limits, int code, 
 }
 
 // Takes the exit statuses of commands that were not waited for.
-void reap_left(std::vector<pid_t>& left) { std::erase_if(left, [](pid_t child) { return has_child_ended(child); }); }
+void reap_left(std::vector<pid_t>& left) {
+  std::erase_if(left, [](pid_t child) { return has_child_ended(child); });
+}
 
 }  // namespace
 
