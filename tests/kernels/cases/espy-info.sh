@@ -5,4 +5,4 @@ expect '^    fexit:vmlinux:vfs_read$' "$ESPY" info vfs_read
 expect '^    kretprobe:vfs_read$' "$ESPY" info vfs_read
 expect 'did you mean `vfs_read`' "$ESPY" info vfs_raed
 modprobe xfs || skip 'no module xfs'
-expect '^    in module xfs$' "$ESPY" info xfs_file_open
+expect '^in module xfs$' "$ESPY" info xfs_file_open
