@@ -36,7 +36,7 @@ Result<pid_t> start_child(const std::function<int()>& body, const ChildOptions& 
       options.shares_descriptors
           ? static_cast<pid_t>(::syscall(SYS_clone, CLONE_FILES | SIGCHLD, nullptr, nullptr, nullptr, nullptr))
           : ::fork();
-  if (child < 0) return fail_errno("cannot start a process", errno);
+  if (child < 0) return fail_errno(std::string(options.failure), errno);
   if (child > 0) return child;
   if (options.parent_end_signal != 0) {
     ::prctl(PR_SET_PDEATHSIG, options.parent_end_signal);
@@ -283,7 +283,8 @@ Result<pid_t> spawn(std::vector<std::string> words, const std::string& scratch,
   std::vector<std::string> environment = environment_of(scratch);
   ExecReport report = TRY(ExecReport::make());
   const pid_t child = TRY(start_child(
-      [&] { return report.fail_with(execute(pointers(words), pointers(environment), redirections, mask, limits)); }));
+      [&] { return report.fail_with(execute(pointers(words), pointers(environment), redirections, mask, limits)); },
+      {.failure = "cannot run " + words[0]}));
   report.close_writing_end();
   const int code = report.wait([] { return false; }).value_or(0);
   if (code == 0) return child;

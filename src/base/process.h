@@ -23,6 +23,7 @@ namespace espy {
 struct ChildOptions {
   bool shares_descriptors = false;  // with this process: what one closes is closed for both (CLONE_FILES, clone(2))
   int parent_end_signal = 0;        // which the child gets when this process ends; 0: none
+  std::string_view failure = "cannot start a process";  // the error's text if it cannot start
 };
 
 // Starts a child that calls `body` and ends by _exit(2) with the status that `body` returns: it neither flushes streams

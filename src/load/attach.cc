@@ -605,7 +605,9 @@ Status LinuxMachine::start_iterator(ProgramId program, std::span<const uint32_t>
   IterCreateAttr create{TRY(link_iterator(program, target)), 0};
   const OwnedFd iterator(static_cast<int>(bpf(Command::kIterCreate, create)));
   if (!iterator.valid()) return fail("cannot start the iterator");
-  const pid_t child = TRY(start_child([&] { return run_iterator(iterator.get()); }, {.parent_end_signal = SIGKILL}));
+  const pid_t child =
+      TRY(start_child([&] { return run_iterator(iterator.get()); },
+                      {.parent_end_signal = SIGKILL, .failure = "cannot start a process for the iterator"}));
   OwnedFd process(static_cast<int>(::syscall(__NR_pidfd_open, child, 0)));
   if (!process.valid()) {
     const int code = errno;

@@ -109,7 +109,8 @@ struct Order {
   uint32_t place;  // of its job
 };
 
-constexpr ChildOptions kCloserOptions = {.shares_descriptors = true, .parent_end_signal = SIGKILL};
+constexpr ChildOptions kCloserOptions = {
+    .shares_descriptors = true, .parent_end_signal = SIGKILL, .failure = "cannot start a process that closes links"};
 
 using Closed = std::function<void(uint32_t place)>;
 

@@ -564,7 +564,8 @@ int run_recorded(const run::RunOptions& options, const run::Host& host) {
     own.reset();
     return run_as_recorder(std::move(whole), host, Link(std::move(other)));
   };
-  const Result<pid_t> recorder = start_child(record, {.parent_end_signal = kEndSignal});
+  const Result<pid_t> recorder =
+      start_child(record, {.parent_end_signal = kEndSignal, .failure = "cannot start a recorder"});
   if (!recorder) return run::complain(recorder.error());
   other.reset();
   const int shown = show(options_of_replay(whole), Link(std::move(own)), *recorder);

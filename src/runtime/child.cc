@@ -187,13 +187,13 @@ Result<Child> Child::start(const std::string& command, const Identity* user) {
   if (::pipe2(gate, O_CLOEXEC) < 0) return fail_errno("cannot make a pipe", errno);
   OwnedFd gate_read(gate[0]), gate_write(gate[1]);
   ExecReport report = TRY(ExecReport::make());
-  const Result<pid_t> pid = start_child([&] {
+  const auto run = [&] {
     gate_write.reset();
     return wait_and_exec(gate_read.get(), report, program, words, user);
-  });
-  if (!pid) return fail_errno("cannot start `" + command + "`", pid.error().code);
+  };
+  const pid_t pid = TRY(start_child(run, {.failure = "cannot start `" + command + "`"}));
   report.close_writing_end();
-  return Child(*pid, std::move(gate_write), std::move(report));
+  return Child(pid, std::move(gate_write), std::move(report));
 }
 
 namespace {
