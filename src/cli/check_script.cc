@@ -151,11 +151,11 @@ std::string CheckedKernels::release(size_t index) const {
 
 Result<std::unique_ptr<Environment>> CheckedKernels::environment(
     size_t index, const Options& options, const Host& host, const std::function<bool(kernel::Feature)>& assume) const {
-  if (snapshots_.empty() && run::require_privileges()) return host.open(options);
-  if (snapshots_.empty())
-    return run::make_environment(options, load::open_linux(),
-                                 TRY(kernel::open_kernel("/", {[](kernel::Feature) { return true; }})));
-  return run::make_environment(options, load::open_linux(), TRY(snapshots_[index].kernel(assume)));
+  if (!snapshots_.empty())
+    return run::make_environment(options, load::open_linux(), TRY(snapshots_[index].kernel(assume)));
+  if (run::require_privileges()) return host.open(options);
+  return run::make_environment(options, load::open_linux(),
+                               TRY(kernel::open_kernel("/", {[](kernel::Feature) { return true; }})));
 }
 
 Result<std::vector<ScriptProblem>> CheckedKernels::problems(size_t index, const Options& options,

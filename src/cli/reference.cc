@@ -146,10 +146,8 @@ std::string config_variables_page(const spec::Registry&) {
 std::string kernel_features_page(const spec::Registry&) {
   std::string out = head("Kernel features",
                          "Made from espy's own table by `make docs`. espy finds by trying what the kernel has; `espy "
-                         "features` shows it, "
-                         "and\n`--no-feature NAME` does without a feature. No script can run without `ringbuf`. The "
-                         "others are for some "
-                         "scripts only.") +
+                         "features` shows it, and\n`--no-feature NAME` does without a feature. No script can run "
+                         "without `ringbuf`. The others are for some scripts only.") +
                     "| feature | since Linux | tried by | |\n|---|---|---|---|\n";
   for (const kernel::FeatureRow& row : kernel::feature_rows())
     out += fmt::format("| `{}` | {} | {} | {} |\n", row.name, row.since, row.how, row.meaning);
@@ -186,10 +184,6 @@ std::string escape_mdoc(std::string_view text) {
   }
   return out.starts_with('.') || out.starts_with('\'') ? "\\&" + out : out;
 }
-
-}  // namespace
-
-namespace {
 
 constexpr ReferencePart kPages[] = {{"probe-types", probe_types_page},
                                     {"builtins", builtins_page},

@@ -328,8 +328,6 @@ Result<Tool> decode(std::string_view bytes) {
   return out;
 }
 
-// ---- The usage of a script
-
 // ---- The head of a script
 
 namespace {
