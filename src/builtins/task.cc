@@ -464,8 +464,7 @@ constexpr spec::Builtin kRows[] = {
      .example = "begin { if (ppid > 0) { print(\"has a parent\"); } }"},
     {.sig = "any traced(struct task_struct *task = curtask)",
      .doc = "Whether a task is one of those to which `-p`, `--follow`, `--comm` and `--cgroup` limit the probes: the "
-            "current one, "
-            "or `task`. True without these options. The probes of a script that asks act in all tasks.",
+            "current one, or `task`. True without these options. The probes of a script that asks act in all tasks.",
      .kind = BuiltinKind::kVariable,
      .check = check_traced,
      .lower = lower_traced,

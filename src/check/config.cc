@@ -211,14 +211,12 @@ constexpr std::array kKeys = {
         "How many elements of an array, and members of a struct, are printed before `...`. 0: all.",
         show_number<&Config::print, &Print::items>},
     Key{"print_addresses", "", set_flag<true, &Config::print, &Print::addresses>,
-        "Whether members of structs are explained: IP and Ethernet addresses, by type and name, as addresses; `__be16` "
-        "to "
-        "`__be64` in host order, and marked; numbers of flags by the names that their enum has.",
+        "Whether members of structs are explained. IP and Ethernet addresses, recognised by type and name, print as "
+        "addresses. `__be16` to `__be64` print in host order, with a mark. Flags print by the names in their enum.",
         show_flag<&Config::print, &Print::addresses>},
     Key{"print_units", "", set_print_units,
-        "Whether values of maps are printed as 1.5 us or 3 KiB where the last word of the name tells the unit: "
-        "`@read_bytes`, "
-        "`@us`. `\"@lat=ns, @size=bytes\"` tells those of other maps as well. Text only.",
+        "Whether values of maps are printed as 1.5 us or 3 KiB. The last word of the name is the unit: `@read_bytes`, "
+        "`@us`. `\"@lat=ns, @size=bytes\"` gives units of other maps too. Text only.",
         show_flag<&Config::print, &Print::units>},
     Key{"hist_percentiles", "", set_flag<true, &Config::print, &Print::percentiles>,
         "Whether a line with p50, p90 and p99 follows each histogram: the largest values of the buckets that they are "
@@ -251,8 +249,8 @@ constexpr std::array kKeys = {
         "How many threads can keep a tree by `span_hold()` at a time, each with memory of its own: a power of two.",
         show_number<&Config::spans, &Spans::hold_threads>},
     Key{"returns_first", "", set_flag<true, &Config::returns_first>,
-        "Whether probes of returns are attached before those of entries, so that no call in progress is counted whose "
-        "return is not. Otherwise entries come first, so that few returns lack their entry.",
+        "Whether return probes are attached before entry probes. Then each counted entry has its return. Otherwise "
+        "entries come first, and few returns lack their entry.",
         show_flag<&Config::returns_first>},
     Key{"accept_cost", "", set_flag<true, &Config::counting, &Counting::accepts_cost>,
         "Whether a run goes on, after a warning, of which `--check-cost` finds that it takes more than a tenth of a "
@@ -264,8 +262,8 @@ constexpr std::array kKeys = {
         "`\"@reads: process, file; @sizes: process\"`. Without, they are named by their expressions.",
         [](const Config&) -> std::string { return ""; }},
     Key{"max_metric_samples", "", check_number<1, 1 << 20>,
-        "The largest number of samples of a map in the metrics of `--listen`. Keys beyond it are left out, and "
-        "counted.",
+        "The largest number of samples of a map in the metrics of `--listen`. Further keys are "
+        "skipped and counted.",
         [](const Config&) -> std::string { return "10000"; }},
     Key{"license", "", set_license,
         "The licence of the programs, as declared to the kernel; it must be GPL-compatible.",
