@@ -322,7 +322,7 @@ std::string why_unreadable(Kernel& kernel) {
 std::string how_to_read_tracefs(Kernel& kernel) {
   if (kernel.lockdown() == Lockdown::kConfidentiality) return "";
   return is_absent() ? "mount -t tracefs tracefs /sys/kernel/tracing; a container needs it as a volume"
-                     : "run with CAP_DAC_READ_SEARCH";
+                     : "run espy with sudo, or give it CAP_DAC_READ_SEARCH";
 }
 
 std::string find_tracing(const std::string& root) {

@@ -425,7 +425,7 @@ int list_probes(const Options& options, const Host& host) {
     return complain({fmt::format("no recorded probe matches `{}`", options.argument), 0, "espy -i FILE -l lists all"});
   if (!is_file_name && may_be_tracepoint && !run::can_read_tracefs())
     return complain({fmt::format("cannot look for `{}`: {}", options.argument, kernel::why_unreadable(*e.kernel)), 0,
-                     "run espy with sudo"});
+                     kernel::how_to_read_tracefs(*e.kernel)});
   return complain({fmt::format("no probe matches `{}`", options.argument), 0,
                    is_file_name ? "there is no such file either" : what_else(options.argument, e)});
 }
