@@ -2,6 +2,7 @@
 // --help and --version, which need neither privileges nor a kernel.
 #include <errno.h>
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <cstdio>
@@ -147,18 +148,41 @@ std::string page_without_head(const tool::Tool& tool) {
   return out;
 }
 
-// The lines of a head, in lines of 80 columns. A row of an example stays as it is.
+constexpr size_t kColumns = 80;
+
+// A line of a head that is not prose. A row of an example stays as it is, and a description is wrapped in its column.
+std::string fitted_line(std::string_view line) {
+  const size_t gap = line.rfind("  ");
+  const bool is_description = gap == line.npos || line.starts_with("  ");
+  const size_t column = gap == line.npos ? 0 : gap + 2;
+  if (line.size() <= kColumns || !is_description) return fmt::format("{}\n", line);
+  return fmt::format("{}{}\n", line.substr(0, column), run::wrapped(line.substr(column), column));
+}
+
+// The lines of a head, in lines of 80 columns. Prose is a paragraph that has a longer line, and no columns.
 std::string fitted(std::string_view text) {
-  constexpr size_t kColumns = 80;
   std::string out;
+  std::vector<std::string_view> paragraph;
+  const auto end_paragraph = [&] {
+    const bool is_prose =
+        std::ranges::any_of(paragraph, [](std::string_view line) { return line.size() > kColumns; }) &&
+        std::ranges::none_of(
+            paragraph, [](std::string_view line) { return line.find("  ") != line.npos || line.starts_with(' '); });
+    if (is_prose)
+      out += run::wrapped(fmt::format("{}", fmt::join(paragraph, " ")), 0) + "\n";
+    else
+      for (const std::string_view line : paragraph) out += fitted_line(line);
+    paragraph.clear();
+  };
   for (const std::string_view line : split(text.substr(0, text.size() - (text.ends_with('\n') ? 1 : 0)), '\n')) {
-    const size_t gap = line.rfind("  ");
-    const bool is_description = gap == line.npos || line.starts_with("  ");
-    const size_t column = gap == line.npos ? 0 : gap + 2;
-    out += line.size() <= kColumns || !is_description
-               ? fmt::format("{}\n", line)
-               : fmt::format("{}{}\n", line.substr(0, column), run::wrapped(line.substr(column), column));
+    if (!line.empty()) {
+      paragraph.push_back(line);
+      continue;
+    }
+    end_paragraph();
+    out += "\n";
   }
+  end_paragraph();
   return out;
 }
 
