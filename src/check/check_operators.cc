@@ -362,7 +362,9 @@ TypeId Checker::visit(ExprId id, const Cast& node) {
   const bool is_read = source_type.kind == Kind::kPointer && target.count == config_.limits.max_strlen;
   const bool was_cut = source_type.may_be_cut && source_type.count == target.count;
   if (target.kind == Kind::kString && (is_read || was_cut)) to = types_.string(target.count, true);
-  if (from == to && !fact(node.operand).is_reduced && !is_constant(node.operand))
+  // A value that the script does not make may have another type on other kernels, and without debug information.
+  const bool is_from_outside = fact(node.operand).field != nullptr || space_behind_pointer(node.operand);
+  if (from == to && !is_from_outside && !fact(node.operand).is_reduced && !is_constant(node.operand))
     warning("useless-cast", span_of(id), "this is " + show(to) + " already");
   if (target.kind == Kind::kPointer && source_type.kind == Kind::kPointer && source_type.space != target.space)
     to = types_.pointer(target.element, source_type.space);
