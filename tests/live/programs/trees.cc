@@ -60,9 +60,9 @@ VISIBLE int request(int id, int size) {
 }
 
 VISIBLE int requests(int count) {
-  int failed = 0;
+  volatile int failed = 0;  // longjmp() keeps it
   for (volatile int id = 0; id < count; id = id + 1)
-    if (::setjmp(target) == 0) failed += request(id, id) < 0 ? 1 : 0;
+    if (::setjmp(target) == 0) failed = failed + (request(id, id) < 0 ? 1 : 0);
   return failed;
 }
 
