@@ -1,6 +1,7 @@
 #include "runtime/process_watch.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <linux/magic.h>
 #include <sys/mman.h>
 #include <sys/stat.h>

@@ -1,6 +1,7 @@
 #include "runtime/session.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <malloc.h>
 #include <sys/random.h>
 #include <sys/utsname.h>
