@@ -4,8 +4,8 @@
 // shared object, which a static binary cannot link. So this file instantiates the templates that the headers declare
 // extern. CMakeLists.txt selects header-only mode for versions whose templates are not known here.
 //
-// FMT_STATIC_THOUSANDS_SEPARATOR leaves out the locales of C++: no format here uses them, and they are 400 KB of the
-// binary.
+// FMT_STATIC_THOUSANDS_SEPARATOR leaves out the locales of C++, which no format here uses. From version 11.1 on,
+// FMT_USE_LOCALE does (CMakeLists.txt).
 #ifndef FMT_HEADER_ONLY
 
 #define FMT_STATIC_THOUSANDS_SEPARATOR ','
