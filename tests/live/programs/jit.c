@@ -25,7 +25,9 @@ int main(int argc, char** argv) {
   if (names == NULL) return 1;
   if (argc < 3) fprintf(names, "%lx %zx Shop.made_while_running\n", (unsigned long)(code + 64), sizeof(kCode));
   fclose(names);
-  void (*made)(void (*)(void)) = (void (*)(void (*)(void)))(code + 64);
+  void (*made)(void (*)(void));
+  const char* begin = code + 64;
+  memcpy(&made, &begin, sizeof(made));  // ISO C has no conversion for it
   made(reached);
   while (argc > 1 && access(argv[1], F_OK) != 0) usleep(1000);
   unlink(path);

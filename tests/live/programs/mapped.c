@@ -4,6 +4,7 @@
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -17,7 +18,9 @@ int main(int argc, char** argv) {
   const unsigned long page = offset & ~4095ul;
   char* code = mmap(NULL, (unsigned long)status.st_size - page, PROT_READ | PROT_EXEC, MAP_PRIVATE, fd, (long)page);
   if (code == MAP_FAILED) return 1;
-  int (*function)(int) = (int (*)(int))(code + (offset - page));
+  int (*function)(int);
+  code += offset - page;
+  memcpy(&function, &code, sizeof(function));  // ISO C has no conversion for it
   int sum = 0;
   for (int i = 0; i < 5; ++i) sum += function(i);
   printf("sum %d\n", sum);

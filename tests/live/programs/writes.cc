@@ -3,7 +3,9 @@
 
 #include <cstdlib>
 
-extern "C" volatile long watched = 0;
+extern "C" {
+volatile long watched = 0;
+}
 
 int main(int argc, char** argv) {
   const long count = argc > 1 ? std::atol(argv[1]) : 1;
