@@ -89,8 +89,8 @@ Status write_all(int fd, std::string_view bytes) {
     const bool has_given_up = given_up_request_ns == end_requested_at_ns();
     if (now_ns - waited_since_ns < (has_given_up ? kNextPatienceNs : kPatienceNs)) continue;
     given_up_request_ns = end_requested_at_ns();
-    return fail("cannot write: nobody has read for a second after the signal", ETIMEDOUT,
-                "what was still to be written was dropped");
+    return fail("cannot write: the reader has not read for a second after the signal", ETIMEDOUT,
+                "espy dropped the remaining output");
   }
   return {};
 }

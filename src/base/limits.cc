@@ -117,9 +117,8 @@ bool is_out_of_memory() {
 void report_out_of_memory() {
   constexpr std::string_view kText =
       "espy: out of memory\n"
-      "  hint: `ulimit -v` shows the limit of the address space, memory.max of the cgroup (MemoryMax in systemd) that "
-      "of "
-      "the memory; smaller max_map_keys, perf_rb_pages and unwind_table_rows take less\n";
+      "  hint: `ulimit -v` and memory.max of the cgroup (MemoryMax in systemd) show the limits; lower max_map_keys, "
+      "perf_rb_pages or unwind_table_rows to use less memory\n";
   [[maybe_unused]] const ssize_t put = ::write(STDERR_FILENO, kText.data(), kText.size());
 }
 

@@ -451,7 +451,7 @@ Result<Regex> Regex::compile(const std::string& pattern) {
   if (const int code = ::regcomp(regex.get(), pattern.c_str(), REG_EXTENDED | REG_NOSUB); code != 0) {
     char reason[128] = {};
     ::regerror(code, regex.get(), reason, sizeof(reason));
-    return fail("`" + pattern + "` is no regular expression: " + reason);
+    return fail("`" + pattern + "` is not a regular expression: " + reason);
   }
   return Regex(std::unique_ptr<regex_t, Free>(regex.release()));
 }

@@ -112,7 +112,7 @@ Status check_owner(const std::string& path, const struct stat& status, uid_t use
   if (status.st_uid != 0 && status.st_uid != user)
     return fail(fmt::format("{} belongs to user {}, not to user {} or root", path, status.st_uid, user), kRefusedFile);
   if (status.st_uid != 0) return {};
-  if (status.st_nlink > 1) return fail(path + " belongs to root and has other names", kRefusedFile);
+  if (status.st_nlink > 1) return fail(path + " belongs to root and has other hard links", kRefusedFile);
   if (user != 0 && ((status.st_mode & S_IROTH) == 0 || is_behind_link))
     return fail(fmt::format("{} belongs to root and may be hidden from user {}", path, user), kRefusedFile);
   return {};
@@ -425,7 +425,7 @@ Patience& patience() {
 }
 
 tl::unexpected<Error> takes_too_long(const std::string& path) {
-  return fail(path + " is behind a mount of another user, and takes too long to be read", kRefusedFile);
+  return fail(path + " is below a mount of another user, and reading it takes too long", kRefusedFile);
 }
 
 // Returns what the child sends; fails if that takes too long.

@@ -108,7 +108,7 @@ types::TypeId check_percentile(check::Checker& checker, const spec::CallSite& ca
   else if (part && (*part < 0 || *part > whole))
     checker.error("percentile", checker.ast()[call.arguments[1]].span,
                   "the part must be from 0 to " + std::to_string(whole),
-                  whole == 100 ? "`percentile(@h, 999, 1000)` is that of 99.9 %" : "");
+                  whole == 100 ? "`percentile(@h, 999, 1000)` computes the 99.9th percentile" : "");
   return checker.types().int64();
 }
 
@@ -184,7 +184,7 @@ void add_to_sum(Lowering& lowering, ValueId address, int64_t offset, ValueId val
   if (!is_atomic) ir.store(8, address, sum, offset);
   const auto count = [&] {
     lowering.count_loss(program::LossKind::kValue,
-                        "values of sum(), avg(), stats() and tseries() made a sum exceed 64 bits, which wraps around");
+                        "sum(s) wrapped around at 64 bits in sum(), avg(), stats() or tseries()");
   };
   if (!is_signed) return lowering.when(Condition::ult, sum, old, count);
   const ValueId signs = ir.binary(Op::k_and, ir.binary(Op::k_xor, old, sum), ir.binary(Op::k_xor, value, sum));
@@ -208,7 +208,7 @@ void update_stats(Lowering& lowering, const CallSite& call, ValueId address, boo
 
 void lose_to_other_thread(Lowering& lowering) {
   lowering.count_loss(program::LossKind::kUpdate,
-                      "values of min(), max() and tseries() came while another thread stored one there; updates lost");
+                      "update(s) lost: another thread stored a value of min(), max() or tseries() at the same time");
 }
 
 Condition better_extreme(bool is_max, bool is_signed) {

@@ -136,8 +136,8 @@ Operand kernel_member(Lowering& lowering, ValueId base, TypeId struct_type,
 }
 
 std::string no_room_for_stacks(Lowering& lowering) {
-  return "there are too many different stacks (raise max_stacks = " +
-         std::to_string(lowering.config().limits.max_stacks) + "); stacks lost";
+  return "stack(s) lost: there are too many different stacks (raise max_stacks = " +
+         std::to_string(lowering.config().limits.max_stacks) + ")";
 }
 
 namespace {

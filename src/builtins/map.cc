@@ -152,10 +152,9 @@ constexpr spec::Builtin kRows[] = {
      .removes_keys = true,
      .example = "begin { @x[1] = 1; @x[2] = 2; delete(@x, 1); delete(@x[2]); }"},
     {.sig = "int64 percentile(histogram h, int part, literal int whole = 100)",
-     .doc =
-         "The number that `part` percent of the values of a histogram are at most, or `part` of `whole` of them: the "
-         "largest value of the bucket that counts the last of these. Of the values above an `lhist`, its `max`; 0 "
-         "for an empty histogram.",
+     .doc = "A percentile of a histogram: `part` percent of the values, or `part` of `whole`, are at most this number. "
+            "It is "
+            "the largest value of a bucket. It is `max` for values above an `lhist`, and 0 for an empty histogram.",
      .check = check_percentile,
      .lower = lower_percentile,
      .example = "begin { @[1] = hist(20); @[1] = hist(1000); printf(\"%d %d\\n\", percentile(@[1], 50), "

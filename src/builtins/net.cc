@@ -153,10 +153,10 @@ void handle_skboutput(EventRecord& event) {
 
 constexpr spec::Builtin kPacketRows[] = {
     {.sig = "uint32 skboutput(literal string path, pointer packet, int length, int offset)",
-     .doc = "Appends a packet, a `struct sk_buff *`, to a pcap file that it has made: at most `length` bytes, from "
-            "`offset` of its "
-            "data, where its IP header begins: the file is one of packets without link layer headers. Only the "
-            "packet's linear part is captured.",
+     .doc = "Appends a packet, a `struct sk_buff *`, to a new pcap file. It writes at most `length` bytes from "
+            "`offset` of "
+            "the data, where the IP header begins. The file has packets without link layer headers, and only the "
+            "linear part of each packet.",
      .check = check_skboutput,
      .lower = lower_skboutput,
      .handle = handle_skboutput,

@@ -363,9 +363,9 @@ Operand lower_span_hold(Lowering& lowering, const spec::CallSite& call) {
   };
   const auto count_missing = [&] {
     lowering.when(Condition::ne, condition, ir.constant(0), [&] {
-      lowering.count_loss(program::LossKind::kUpdate,
-                          fmt::format("trees were not kept, as no memory was free (raise span_hold_threads = {})",
-                                      thread_count(lowering)));
+      lowering.count_loss(
+          program::LossKind::kUpdate,
+          fmt::format("tree(s) lost: no memory was free (raise span_hold_threads = {})", thread_count(lowering)));
     });
   };
   BufferFinder(lowering).find(condition, look, count_missing);
@@ -758,7 +758,7 @@ void add_left_out(EventRecord& last, const Thread& thread, int64_t count) {
   output::SpanEvent event = event_of(last, SpanKind::kInstant, thread);
   event.name = "left out";
   const uint64_t bytes = last.context().config().spans.hold_bytes;
-  event.text = fmt::format("{} more that did not fit into span_hold_bytes = {}", count, bytes);
+  event.text = fmt::format("{} more did not fit into span_hold_bytes = {}", count, bytes);
   last.context().add_span(std::move(event), SIZE_MAX, {});
 }
 
@@ -783,9 +783,9 @@ void handle_release(EventRecord& view) {
 constexpr spec::Builtin kRows[] = {
     {.sig = "void span_enter(literal string format, ...)",
      .doc = "Begins a span in the current thread, named by the format; `span_exit` ends it. Spans are printed as a "
-            "tree for each thread, or with `-f trace` as a file for chrome://tracing and Perfetto. Values after those "
-            "that the format uses become arguments of the span, with their names in the script or, for a record such "
-            "as `(n = arg0)`, the names of its members.",
+            "tree for each thread, or with `-f trace` as a file for chrome://tracing and Perfetto. Further "
+            "values become arguments of the span. Their names come from the script or from a record such as "
+            "`(n = arg0)`.",
      .check = check_span,
      .lower = lower_span<kEnter, SpanKind::kEnter>,
      .handle = handle_span<SpanKind::kEnter>,

@@ -52,10 +52,10 @@ void check_stack_of_object(Checker& checker, const CallSite& call, bool is_user)
   const std::string name = is_user ? "ustack" : "kstack";
   const std::string probe = checker.first_probe().name;
   if (!context.task)
-    checker.error(
-        "stack-of-reader", call.span,
-        fmt::format("`{}` would be the stack of the process that reads {}: its objects are no tasks", name, probe),
-        "`iter:task`, `iter:task_file` and `iter:task_vma` have the stacks of their tasks");
+    checker.error("stack-of-reader", call.span,
+                  fmt::format("`{}` would be the stack of the process that reads {}, because its objects are not tasks",
+                              name, probe),
+                  "`iter:task`, `iter:task_file` and `iter:task_vma` have the stacks of their tasks");
   else if (is_user)
     checker.error(
         "stack-of-other", call.span,
@@ -179,7 +179,7 @@ ValueId capture_in(Lowering& lowering, TypeId type, const program::StackMaps& ma
 }
 
 ValueId lose_stack(Lowering& lowering) {
-  lowering.count_loss(program::LossKind::kStack, "stacks that iterators do not have were lost");
+  lowering.count_loss(program::LossKind::kStack, "stack(s) lost: iterators cannot read the stacks of tasks that run");
   return lowering.ir().constant(-EFAULT);
 }
 
@@ -243,8 +243,8 @@ TypeId check_dw_ustack(Checker& checker, const CallSite& call) {
   const std::string why = cannot_unwind(checker.kernel(), checker.types());
   if (const recording::Description* description = checker.kernel().recording()) {
     if (!has_unwound(*description))
-      checker.warning("not-recorded", call.span, "stacks were recorded by frame pointers, as `ustack` has them",
-                      "`espy record --for SCRIPT` records those that a script reads");
+      checker.warning("not-recorded", call.span, "the recording has stacks by frame pointers, like `ustack`",
+                      "`espy record --for SCRIPT` records the stacks that a script reads");
   } else if (!why.empty())
     checker.warning("no-unwinding", call.span, why, "it follows frame pointers, as `ustack` does");
   return check_stack<true>(checker, call);

@@ -477,9 +477,9 @@ Operand lower_container(Lowering& lowering, const CallSite& call) {
 
 constexpr spec::Builtin kRows[] = {
     {.sig = "any str(pointer p, int length = max_strlen)",
-     .doc = "The NUL-terminated string at `p`, at most `length` bytes with its NUL; or the contents of a Go `string`, "
-            "a Rust `&str` "
-            "or a `std::string_view`. `str($1)` is a parameter of the command line, unchanged.",
+     .doc =
+         "The NUL-terminated string at `p`, at most `length` bytes with its NUL. Also the contents of a Go `string`, "
+         "a Rust `&str` or a `std::string_view`. `str($1)` is a parameter of the command line, unchanged.",
      .check = check_str,
      .lower_into = lower_str_into,
      .reads_text_at = true,

@@ -288,11 +288,10 @@ TypeId check_traced(Checker& checker, const CallSite& call) {
   if (!has_filter(config) || call.arguments.empty()) return checker.types().bool_type();
   check_task_id(checker, call);
   if (config.tracee.pid_namespace && !config.tracee.only_processes().empty())
-    checker.error("traced-in-namespace", call.span,
-                  "of which process another task is cannot be known in a pid namespace",
+    checker.error("traced-in-namespace", call.span, "cannot find the process of another task in a pid namespace",
                   "run espy in the initial pid namespace");
   if (config.tracee.cgroup && (!id_of_group(config) || !GroupOffsets(checker.kernel(), checker.types()).are_known()))
-    checker.error("traced-in-group", call.span, "in which control group another task is cannot be known here");
+    checker.error("traced-in-group", call.span, "cannot find the control group of another task here");
   return checker.types().bool_type();
 }
 

@@ -200,8 +200,8 @@ void request_missing_table(Lowering& lowering, ValueId state, ValueId pid, sourc
   lowering.when(Condition::ne, pc, ir.constant(0), [&] {
     lowering.count_loss(
         program::LossKind::kGuess,
-        "user stacks that may lack callers, as the unwind table of their code was read only then (-p, -c and "
-        "--dwarf-pid read those of a process before tracing begins)");
+        "user stack(s) may be incomplete: unwind tables were not loaded in time (-p, -c or --dwarf-pid load them "
+        "before tracing starts)");
     ir.store(8, state, ir.constant(0), UnwindState::kRoot);  // so that the next stack looks up the file again
     constexpr auto kKeyBytes = static_cast<uint32_t>(UnwindState::kMissingPc - UnwindState::kMissing);
     ir.store(8, state, pid, UnwindState::kMissingIn);
@@ -273,14 +273,13 @@ void count_short_stack(Lowering& lowering, ValueId state, uint32_t frames) {
       [&] {
         const int64_t anonymous = int64_t{program::kAnonymousCode} << program::kCodeTagShift;
         lowering.when(Condition::eq, ir.load(8, state, UnwindState::kTag), ir.constant(anonymous), [&] {
-          lowering.count_loss(program::LossKind::kGuess,
-                              "user stacks that end in code that was made at run time, as it has no frame pointers");
+          lowering.count_loss(program::LossKind::kGuess, "user stack(s) end in JIT code, which has no frame pointers");
         });
       },
       [&] {
         if (frames < program::kWholeStackFrames) return;
         lowering.count_loss(program::LossKind::kGuess,
-                            fmt::format("user stacks that may have more than {} frames", frames));
+                            fmt::format("user stack(s) may have more than {} frames", frames));
       });
 }
 

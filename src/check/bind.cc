@@ -309,7 +309,7 @@ class Binder {
     for (const auto& [name, copies] : by_name)
       if (copies.readable > 0 && copies.unreadable > 0)
         request_.diagnostics.warning("copies-left-out", point.span,
-                                     fmt::format("{} of {} places are left out: there {}", copies.unreadable,
+                                     fmt::format("espy skips {} of {} places, because there {}", copies.unreadable,
                                                  copies.readable + copies.unreadable, copies.why),
                                      fmt::format("`espy -lv '{}'` shows what can be read in each", name));
     std::erase_if(bound, [&](const spec::BoundProbe& each) {

@@ -135,8 +135,7 @@ void bind_and_analyze(Checked& checked, const Defines& defines, CheckRequest& re
       for (const source::Diagnostic& each : attempt.diagnostics.all())
         if (first == nullptr && each.severity == source::Severity::kError) first = &each;
       raw.diagnostics.warning("mixed-results", first->span,
-                              "the functions return types that do not go together here: `retval` is a number for all",
-                              first->message);
+                              "the functions return different types: `retval` is a number", first->message);
       attempt.diagnostics = std::move(raw.diagnostics);
     }
   }

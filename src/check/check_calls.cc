@@ -66,7 +66,7 @@ std::optional<std::string> Checker::parameter_text(ExprId id) {
   if (skipped && *skipped >= 0 && std::cmp_less_equal(*skipped, text.size()))
     return text.substr(static_cast<size_t>(*skipped));
   if (!skipped)
-    error("not-constant", span_of(sum->right), "what is added to a parameter must be a constant");
+    error("not-constant", span_of(sum->right), "only a constant can be added to a parameter");
   else
     error("out-of-range", span_of(sum->right),
           fmt::format("the parameter has {} byte{}", text.size(), text.size() == 1 ? "" : "s"));

@@ -267,7 +267,7 @@ void Checker::report_unknown_name(std::string_view name, Span at, bool is_call) 
   if (hint.empty() && is_constant) hint = did_you_mean(name, kernel::abi_constants(kernel_.arch()));
   if (hint.empty() && name == "NULL") hint = "write 0";
   const bool is_word = std::ranges::all_of(name, [](char c) { return c >= 'a' && c <= 'z'; });
-  if (hint.empty() && is_word) hint = fmt::format("a text stands in double quotes: \"{}\"", name);
+  if (hint.empty() && is_word) hint = fmt::format("strings need double quotes: \"{}\"", name);
   if (hint.empty() && is_constant)
     hint = has_includes ? "if it is a macro of a kernel header, that header is not installed: `#define` it"
                         : "if it is a macro of a header, `#include` that or `#define` the macro";

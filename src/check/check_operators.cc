@@ -93,7 +93,7 @@ void Checker::warn_if_never(const Binary& node, TypeId left, TypeId right) {
   if (!is_below && !is_negative) return;
   warning("never-true", node.op_span,
           "this is never true: " + show(is_swapped ? right : left) + (is_pointer ? " has no sign" : " is not negative"),
-          is_pointer ? "`is_err(POINTER)` tells whether it is an error of the kernel"
+          is_pointer ? "`is_err(POINTER)` is true if it is a kernel error"
                      : "`(int" + std::to_string(type.size_bytes * 8) + ")VALUE` takes it for a signed number");
 }
 

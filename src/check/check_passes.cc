@@ -257,7 +257,8 @@ std::string obstacle_of(const CheckedMap& map, const ThreadMapUses& uses, const 
   if (types::is_aggregation(value) || value.kind == types::Kind::kVoid) return "its values are not assigned";
   if (value.size_bytes > kMostValueBytes) return "its values are large";
   if (map.is_declared) return "it is declared with its kind";
-  if (checked.config.tracee.pid_namespace) return "`tid` is that of a namespace, which other threads are not in";
+  if (checked.config.tracee.pid_namespace)
+    return "`tid` is a number in a pid namespace, which other threads are not in";
   if (!uses.is_cleared && checked.config.print.maps_on_exit)
     return "it is printed at the end, as `end` does not clear it";
   if (!kernel.has(kernel::Feature::kTaskStorage)) return "the kernel lacks `task_storage`";
@@ -352,7 +353,7 @@ LeftOut find_first(const Checked& checked) {
 std::string events_in_other_tasks(const Checked& checked) {
   const LeftOut found = find_first(checked);
   if (found.probe == nullptr) return "";
-  return fmt::format("{} happens {}: {} leaves out what is of the traced process there", found.probe->name,
+  return fmt::format("{} happens {}: {} skips events of the traced process there", found.probe->name,
                      found.events->where, filter_of(checked.config));
 }
 

@@ -253,9 +253,7 @@ constexpr std::array kKeys = {
         "entries come first, and few returns lack their entry.",
         show_flag<&Config::returns_first>},
     Key{"accept_cost", "", set_flag<true, &Config::counting, &Counting::accepts_cost>,
-        "Whether a run goes on, after a warning, of which `--check-cost` finds that it takes more than a tenth of a "
-        "CPU; "
-        "the same as `--yes`.",
+        "Whether `--check-cost` only warns if the probes would take more than 10% of a CPU, like `--yes`.",
         show_flag<&Config::counting, &Counting::accepts_cost>},
     Key{"labels", "", accept,
         "The names that the parts of keys have in the metrics and on the page of `--listen`: "
@@ -268,15 +266,14 @@ constexpr std::array kKeys = {
     Key{"license", "", set_license,
         "The licence of the programs, as declared to the kernel; it must be GPL-compatible.",
         show_text<&Config::license>},
-    Key{"str_trunc_trailer", "", set_text<&Config::print, &Print::trunc_trailer>,
-        "What is printed after a string that was truncated.", show_text<&Config::print, &Print::trunc_trailer>},
+    Key{"str_trunc_trailer", "", set_text<&Config::print, &Print::trunc_trailer>, "The text after a truncated string.",
+        show_text<&Config::print, &Print::trunc_trailer>},
     Key{"stack_mode", "", set_word<kStackModes, &Config::symbols, &Symbols::stack_mode>,
         "How stacks are shown if the call does not say: bpftrace, perf, raw or build_id.",
         show_word<kStackModes, &Config::symbols, &Symbols::stack_mode>},
     Key{"max_stacks", "", set_number<1, 1 << 22, &Config::limits, &Limits::max_stacks>,
         "The number of different stacks that are kept at least, of each mode and number of frames. Kernels before 6.1 "
-        "keep "
-        "fewer, as some have the same hash.",
+        "keep fewer, because some stacks share a hash.",
         show_number<&Config::limits, &Limits::max_stacks>},
     Key{"unwind_table_rows", "", set_number<1 << 10, 1 << 27, &Config::limits, &Limits::unwind_table_rows>,
         "The largest size of the tables for unwinding user stacks, in rows of 8 bytes. They grow as files need them; "
@@ -368,7 +365,7 @@ void check_print_units(const Checked& checked, source::Diagnostics& diagnostics)
   for (const auto& [name, unit] : checked.config.print.map_units)
     if (std::ranges::count(names, name) == 0)
       diagnostics.error("bad-config", entry->value ? checked.ast[entry->value].span : entry->span,
-                        fmt::format("`print_units` names `{}`, which is no map of this script", name),
+                        fmt::format("`print_units` names `{}`, which is not a map of this script", name),
                         did_you_mean(name, names));
 }
 
@@ -413,7 +410,7 @@ void warn_of_unknown_variables(std::span<const std::string> names, source::Diagn
     if (is_read && std::ranges::find(known, word) != known.end()) continue;
     const std::string near = nearest(word, candidates);
     if (!near.empty())
-      diagnostics.warning("unknown-variable", {}, "the variable " + name + " of the environment has no effect",
+      diagnostics.warning("unknown-variable", {}, "the environment variable " + name + " has no effect",
                           fmt::format("did you mean {}{}?", kVariablePrefix, near));
   }
 }

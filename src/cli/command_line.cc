@@ -338,7 +338,7 @@ Status check_combination(const Options& options) {
     return fail("--follow needs a process to follow", 0, "-p PID, or -c COMMAND");
   if (options.output.watch_interval_ns > 0 && options.output.format != "text")
     return fail(fmt::format("--watch shows text: not with -f {}", options.output.format), 0,
-                "--listen serves a page and metrics while a run goes on");
+                "--listen serves a page and metrics during a run");
   if (!options.tracee.cgroup.empty() && !options.tracee.container.empty())
     return fail("--cgroup and --container cannot be used together");
   const bool has_group = !options.tracee.cgroup.empty() || !options.tracee.container.empty();

@@ -308,15 +308,14 @@ constexpr OptionRow kProcessRows[] = {
     {'p', "pid", "PID", "trace these processes (12,13), and end with the last", add_pids},
     {'c', "cmd", "COMMAND", "start this command once all probes are attached, and end when it ends",
      set_text<&Options::tracee, &RunOptions::Tracee::command>},
-    {0, "follow", "", "with -p or -c: trace the processes that it has started and starts, too, and end with the last",
+    {0, "follow", "", "with -p or -c: also trace existing and new children, and end with the last",
      set_flag<&Options::config, &Config::tracee, &Config::Tracee::follows>},
-    {0, "follow-new", "", "like --follow, without the processes that it has started already", set_follow_new},
+    {0, "follow-new", "", "like --follow, and skip existing children", set_follow_new},
     {0, "comm", "NAME", "trace only threads of this name (may be repeated)", add_thread_name},
     {0, "cgroup", "PATH", "trace only the tasks in this control group and below, and end when it is removed",
      set_cgroup},
     {0, "container", "ID", "like --cgroup, for a container (ID or a prefix of it) or a systemd unit", set_container},
-    {0, "duration", "TIME", "end after this time, such as 10s or 500ms, as Ctrl-C does; in tools also -d",
-     set_duration},
+    {0, "duration", "TIME", "end after this time, such as 10s or 500ms, like Ctrl-C; in tools also -d", set_duration},
     {0, "user", "NAME", "run as this user, without capabilities, once the probes are attached", set_user},
 };
 
@@ -332,15 +331,14 @@ constexpr OptionRow kOutputRows[] = {
      "serve a page at / and Prometheus metrics at /metrics; only to this machine by default", set_listen},
     {'q', "quiet", "", "do not print the number of attached probes",
      set_flag<&Options::output, &RunOptions::Output::is_quiet>},
-    {'v', "verbose", "", "show at the end how often each probe fired and what it missed; with `espy list`: arguments",
-     set_verbose},
-    {0, "no-warnings", "", "show no warnings about the program, and none of warnf()", set_no_warnings},
+    {'v', "verbose", "", "show events and losses of each probe at the end; with `espy list`: arguments", set_verbose},
+    {0, "no-warnings", "", "hide warnings about the program and of warnf()", set_no_warnings},
 };
 
 constexpr OptionRow kCostRows[] = {
     {.long_name = "cost",
      .argument = "INTERVAL",
-     .doc = "show what the probes cost: at the end, and each INTERVAL; with `espy features`: the cost of a probe",
+     .doc = "show the cost of the probes at the end, and each INTERVAL; with `espy features`: the cost of a probe",
      .set = set_cost,
      .is_argument_optional = true},
     {0, "budget", "SHARE", "limit the probes to this share of a CPU (2%) or of all (2%/all): turn off some of the time",
@@ -357,7 +355,7 @@ constexpr OptionRow kCostRows[] = {
 constexpr OptionRow kRecordingRows[] = {
     {'i', "input", "FILE", "read events from this recording; for a ring, give its name, or repeat -i",
      add_text<&Options::replay, &RunOptions::Replay::files>},
-    {0, "record", "FILE", "also write what the script reads of its events to a recording, for `espy -i FILE`",
+    {0, "record", "FILE", "also record the data that the script reads, for `espy -i FILE`",
      set_text<&Options::record, &RunOptions::Record::file>},
     {0, "rotate", "SIZE", "split the recording into FILE.000001, FILE.000002, ... of at most SIZE, such as 100M",
      set_rotate},

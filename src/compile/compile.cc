@@ -108,9 +108,9 @@ source::Diagnostics errors_of(const std::vector<bpf::EmitProblem>& problems, con
 
 void report_too_long(source::Diagnostics& diagnostics, source::Span span) {
   diagnostics.error("action-too-long", span,
-                    "the kernel refuses an action as long as this: it looks at a million instructions at most, and at "
-                    "8192 branches in a row",
-                    "make several actions of it; those of one probe run in the order of the script");
+                    "the kernel refuses so long an action: it examines at most a million instructions, and 8192 "
+                    "branches in a row",
+                    "split it into several actions; the actions of a probe run in the order of the script");
 }
 
 Compiled compile(const check::Checked& checked, types::Types& types, kernel::Kernel& kernel, const Options& options) {

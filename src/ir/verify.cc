@@ -103,7 +103,7 @@ bool Verifier::check_slots() {
 
 bool Verifier::define(ValueId id, BlockId block, size_t place) {
   if (!function_->values.contains(id)) return wrong("there is no such value");
-  if (defined_[id.index].valid()) return wrong("it stands in two places");
+  if (defined_[id.index].valid()) return wrong("it is in two places");
   defined_[id.index] = block;
   position_[id.index] = place;
   return true;
@@ -125,7 +125,8 @@ bool Verifier::check_block(BlockId id) {
     if (instruction.op >= Op::kCount) return wrong("there is no such operation");
     bool is_end = info(instruction.op).effect == Effect::end;
     if (is_end && place < block.instructions.size()) return wrong("an end within a block");
-    if (!is_end && place == block.instructions.size()) return wrong("the block's last instruction is no end");
+    if (!is_end && place == block.instructions.size())
+      return wrong("the last instruction of the block does not end it");
     if (!check_shape(instruction) || !check_fields(instruction) || !check_targets(instruction)) return false;
   }
   value_ = {};
@@ -157,7 +158,7 @@ bool Verifier::check_fields(const Instruction& instruction) {
     case Op::k_zero:
     case Op::k_copy:
       if (instruction.imm <= 0 || instruction.imm > 512) return wrong("the size is not 1 to 512 bytes");
-      if (instruction.op == Op::k_zero && instruction.imm % 8) return wrong("the size is no multiple of 8");
+      if (instruction.op == Op::k_zero && instruction.imm % 8) return wrong("the size is not a multiple of 8");
       break;
     case Op::k_param:
       if (instruction.imm < 0 || instruction.imm >= function_->parameter_count) return wrong("no such parameter");
@@ -190,7 +191,7 @@ bool Verifier::check_fields(const Instruction& instruction) {
 
 bool Verifier::check_targets(const Instruction& instruction) {
   for (const Target& target : instruction.targets) {
-    if (!function_->blocks.contains(target.block)) return wrong("a target that is no block");
+    if (!function_->blocks.contains(target.block)) return wrong("a target that is not a block");
     if (target.block.index == 0) return wrong("a jump to the entry block");
     if (target.arguments.size() != function_->blocks[target.block].parameters.size())
       return wrong(fmt::format("arguments do not match the parameters of b{}", target.block.index));
@@ -227,7 +228,7 @@ bool Verifier::check_uses() {
 bool Verifier::check_use(ValueId used, BlockId block, size_t place) {
   if (!function_->values.contains(used)) return wrong("it uses a value that does not exist");
   BlockId defined = defined_[used.index];
-  if (!defined.valid()) return wrong(fmt::format("it uses v{}, which stands in no block", used.index));
+  if (!defined.valid()) return wrong(fmt::format("it uses v{}, which is in no block", used.index));
   if (!info(function_->values[used].op).has_result)
     return wrong(fmt::format("it uses v{}, which has no result", used.index));
   if (defined == block && position_[used.index] >= place)

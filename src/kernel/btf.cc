@@ -113,7 +113,7 @@ Status Btf::read_header(const Btf* base) {
   Header header = {};
   if (bytes.size() < sizeof header) return fail("BTF is too short");
   std::memcpy(&header, bytes.data(), sizeof header);
-  if (header.magic != kMagic) return fail("not BTF, or that of a machine with another byte order");
+  if (header.magic != kMagic) return fail("not BTF, or BTF of another byte order");
   if (header.version != 1) return fail("BTF of an unknown version");
   const auto section = [&](uint32_t offset, uint32_t size) -> std::optional<std::string_view> {
     const uint64_t start = uint64_t{header.header_bytes} + offset;

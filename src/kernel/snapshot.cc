@@ -125,7 +125,7 @@ class Unpacker {
     const std::string name = (prefix.empty() ? "" : prefix + "/") + std::string(text_of(header.name));
     const auto size = octal({header.size, sizeof(header.size)});
     const auto checksum = octal(text_of(header.checksum));
-    if (!size || checksum != checksum_of(header)) return damaged("it is no tar archive");
+    if (!size || checksum != checksum_of(header)) return damaged("it is not a tar archive");
     if (header.type != kRegular || !is_plain(name)) return damaged("it has more than plain files");
     if (*size > left_bytes_) return damaged("it is too large");
     left_bytes_ -= *size;

@@ -160,7 +160,7 @@ class Meter {
     const double before = event_ns(event);
     TRY_STATUS(attach());
     const double ns = event_ns(event) - before;
-    if (ns < kLeastNs) return fail("other work on this machine hides it");
+    if (ns < kLeastNs) return fail("other work on this machine disturbs the measurement");
     return ns;
   }
 

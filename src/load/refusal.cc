@@ -107,7 +107,7 @@ bool is_outside(std::string_view sentence) {
 
 void report_bug(const Refusal& refusal, source::Span span, source::Diagnostics& diagnostics) {
   diagnostics.error("verifier", span,
-                    "the kernel's verifier refused what espy made of this: " +
+                    "the kernel's verifier rejected this program: " +
                         (refusal.sentence.empty() ? "it gave no reason" : refusal.sentence),
                     "this is a bug in espy; --dump=verifier,bpf shows the whole log");
 }

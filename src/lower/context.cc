@@ -215,7 +215,8 @@ ValueId Lowering::return_address(ValueId stored, ValueId stack_pointer) {
 ValueId Lowering::value_by_caller(const types::LocationPiece& piece, std::span<const types::CallSite> callers,
                                   ValueId return_address) {
   if (callers.empty()) {
-    count_loss(program::LossKind::kRead, "arguments that only the caller could tell, and it did not, were read as 0");
+    count_loss(program::LossKind::kRead,
+               "argument(s) read as 0: only the caller has the value, and its debug information does not describe it");
     return ir().constant(0);
   }
   const types::CallSite& first = callers.front();

@@ -252,7 +252,7 @@ Operand Lowering::array_element(Operand base, TypeId element, ValueId index, uin
   const ValueId out = select(
       Condition::ult, index, ir().constant(count), [&] { return in_aligned_memory(inside(base.value)).value; },
       [&] {
-        count_loss_here(program::LossKind::kValue, "indexed outside of the array, which gave 0");
+        count_loss_here(program::LossKind::kValue, "array index(es) out of range returned 0");
         return is_reference ? zeros(round_up(size, 8)) : ir().constant(0);
       });
   return {element, out, is_reference, AddressSpace::kBpf};
@@ -493,11 +493,9 @@ void Lowering::update_aggregation(ExprId call, const spec::Builtin& builtin, Val
 void Lowering::count_truncated(ExprId call, ValueId size_bytes, Condition condition, uint32_t limit) {
   if (call.valid() && may_truncate_.contains(call.index)) return;
   when(condition, size_bytes, ir().constant(limit), [&] {
-    count_loss(
-        program::LossKind::kString,
-        fmt::format("strings did not fit max_strlen = {}: keys, comparisons and lengths have their beginning only "
-                    "(raise it)",
-                    config().limits.max_strlen));
+    count_loss(program::LossKind::kString,
+               fmt::format("string(s) truncated at max_strlen = {} in keys, comparisons and lengths (raise max_strlen)",
+                           config().limits.max_strlen));
   });
 }
 

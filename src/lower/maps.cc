@@ -265,8 +265,9 @@ void Lowering::with_new_thread_word(const program::ScriptMap& map, const std::fu
       Condition::ne, word, ir().constant(0), [&] { use(word); },
       [&] {
         emit_failure(Helper::task_storage_get, ir().constant(-ENOMEM));
-        count_loss(program::LossKind::kUpdate,
-                   map.name + " was busy on that CPU, or the kernel had no memory at hand for a thread; updates lost");
+        count_loss(
+            program::LossKind::kUpdate,
+            "update(s) lost: " + map.name + " was busy on that CPU, or the kernel had no free memory for a thread");
       });
 }
 
@@ -381,10 +382,11 @@ ValueId Lowering::update_element(const MapElement& element, Operand value, int64
 // `failed` is the result of map_update_elem.
 void Lowering::fail_update(const program::ScriptMap& map, ValueId failed) {
   emit_failure(Helper::map_update_elem, failed);
-  const std::string full = map.name + " is full at " + std::to_string(module_.program.maps[map.map].max_entries) +
-                           " keys (raise max_map_keys, or the number it is declared with); updates lost";
+  const std::string full = "update(s) lost: " + map.name + " is full at " +
+                           std::to_string(module_.program.maps[map.map].max_entries) +
+                           " keys (raise max_map_keys, or the number in its declaration)";
   const std::string busy =
-      map.name + " was busy on that CPU, or the kernel had no memory at hand for a new key; updates lost";
+      "update(s) lost: " + map.name + " was busy on that CPU, or the kernel had no free memory for a new key";
   when_update_error(
       failed, E2BIG, [&] { count_loss(program::LossKind::kUpdate, full); },
       [&] { count_loss(program::LossKind::kUpdate, busy); });
@@ -536,8 +538,7 @@ void Lowering::add_to_recent(ValueId ring, const program::ScriptMap& map, const 
   ir().store_release(8, stamp_address, stamp);
   ir().jump(done);
   ir().enter(lost);
-  count_loss(program::LossKind::kUpdate,
-             map.name + ": values that came while the ones before them were still being written; updates lost");
+  count_loss(program::LossKind::kUpdate, "update(s) lost: earlier values of " + map.name + " were still being written");
   ir().jump(done);
   ir().enter(done);
 }

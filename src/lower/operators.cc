@@ -256,7 +256,7 @@ ValueId Lowering::divide(Op op, ValueId dividend, ValueId divisor) {
   const ir::Instruction& known = functions_.function().values[divisor];
   if (known.op == Op::k_konst && known.imm != 0) return quotient();
   return select(Condition::ne, divisor, ir().constant(0), quotient, [&] {
-    count_loss_here(program::LossKind::kValue, "divided by zero, which gave 1");
+    count_loss_here(program::LossKind::kValue, "division(s) by zero returned 1");
     return ir().constant(1);
   });
 }

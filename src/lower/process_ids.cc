@@ -264,8 +264,7 @@ void add_followers(ModuleContext& module) {
     const ValueId failed =
         f.ir().call(Helper::map_update_elem, {f.map(), key_of(f.ir(), started), alive, f.ir().constant(0)});
     end_program_if(f.ir(), Condition::eq, failed, 0);
-    f.count_loss(program::LossKind::kUpdate,
-                 "processes that were started could not be followed, there were too many at a time");
+    f.count_loss(program::LossKind::kUpdate, "new process(es) lost: too many processes were followed at a time");
   });
 }
 
@@ -285,9 +284,10 @@ void add_first_thread_watch(ModuleContext& module) {
     end_program_if(f.ir(), Condition::eq, f.member(signal, "signal_struct", "live", 4), 0);
     const ValueId flags = f.member(signal, "signal_struct", "flags", 4);
     end_program_if(f.ir(), Condition::ne, f.ir().binary(Op::k_and, flags, kSignalGroupExit), 0);
-    f.count_loss(program::LossKind::kMissed,
-                 "the first thread of the process of -p ended, or another one executed a program: what user probes "
-                 "would have seen since is missing (--follow sees it)");
+    f.count_loss(
+        program::LossKind::kMissed,
+        "process(es) lost: the first thread of the -p process ended, or another thread executed a program, and "
+        "user probes see no later events (--follow sees them)");
   });
 }
 

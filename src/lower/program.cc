@@ -143,7 +143,7 @@ void Lowering::write_setup() {
   const uint32_t regions = sleeps_ ? kRegionsIfAsleep : kRegions;
   const ValueId scratch_base = init_scratch(regions, [&] {
     count_loss(program::LossKind::kMissed,
-               fmt::format("{} other threads were in the same program on a CPU; events skipped", regions));
+               fmt::format("event(s) skipped: {} other threads were running this program on the same CPU", regions));
     count_hit(-1);  // it counts as missed instead
     ir().ret(0);
   });
@@ -180,7 +180,7 @@ void Lowering::begin_recursion_guard() {
   const BlockId first = ir().add_block("first");
   ir().branch(Condition::ne, ir().load(8, main_.recursion_flag), 0, main_.recursion_block, first);
   ir().enter(main_.recursion_block);
-  count_loss(program::LossKind::kMissed, "probes that fired within their own program were skipped");
+  count_loss(program::LossKind::kMissed, "event(s) skipped: the probe fired within its own program");
   ir().ret(0);
   ir().enter(first);
   ir().store(8, main_.recursion_flag, ir().constant(1));
@@ -218,9 +218,9 @@ void Lowering::count_deep_nesting() {
   if (!types::find_member(types(), list, "depth")) return;
   const ValueId depth = current_task_field({"utask", "depth"});
   when(Condition::uge, depth, ir().constant(part_.max_traced_depth), [&] {
-    count_loss(
-        program::LossKind::kMissed,
-        fmt::format("calls nested deeper than {} in a thread returned unseen by the kernel", part_.max_traced_depth));
+    count_loss(program::LossKind::kMissed,
+               fmt::format("return(s) not seen by the kernel: a thread had more than {} nested calls",
+                           part_.max_traced_depth));
   });
 }
 

@@ -143,8 +143,7 @@ ValueId Lowering::call_reader(Helper helper, ValueId destination, ValueId size, 
     emit_failure(helper, got);
     count_loss(
         program::LossKind::kRead,
-        fmt::format("reads of memory that was not there gave zeros, as {} other threads were in the same program "
-                    "on the CPU",
+        fmt::format("memory read(s) failed and returned 0: {} other threads were running this program on the same CPU",
                     kWaitingRegions));
   };
   when(Condition::slt, got, ir().constant(0),

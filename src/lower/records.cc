@@ -330,7 +330,7 @@ void Lowering::report_failure(Helper helper, ValueId result) {
   if (!config().warn_helper_errors && !is_counted) return;
   when(Condition::slt, result, ir().constant(0), [&] {
     emit_failure(helper, result);
-    if (is_counted) count_loss(program::LossKind::kRead, "reads of memory that was not there gave zeros");
+    if (is_counted) count_loss(program::LossKind::kRead, "memory read(s) failed and returned 0");
   });
 }
 

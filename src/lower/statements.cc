@@ -147,7 +147,7 @@ void Lowering::end_loop(const LoopBlocks& blocks) {
   ir().enter(blocks.next);
   ir().jump(blocks.head);
   ir().enter(blocks.spent);
-  count_loss(program::LossKind::kLoop, "a loop had more turns than the kernel allows; loops cut short");
+  count_loss(program::LossKind::kLoop, "loop(s) stopped at the kernel's iteration limit");
   ir().jump(loops.front().done);
   loops.pop_back();
   ir().enter(blocks.done);

@@ -107,8 +107,8 @@ class Picture {
     if (depth > 0) kinds_.insert(frame.kind);
     const std::string name = escape_markup(frame.name);
     const size_t y = kTop + depth * kRow;
-    std::string share = fmt::format("{} ({:.2f} %", with_commas(node.total), width);
-    if (of_caller != all_.total) share += fmt::format(", {:.2f} % of its caller", percent(node.total, of_caller));
+    std::string share = fmt::format("{} ({:.2f}%", with_commas(node.total), width);
+    if (of_caller != all_.total) share += fmt::format(", {:.2f}% of its caller", percent(node.total, of_caller));
     body_ += fmt::format(
         "<svg class=\"f{}\" data-d=\"{}\" x=\"{:.4f}%\" y=\"{}\" width=\"{:.4f}%\" "
         "height=\"{}\"{}><title>{}\n{})</title>"

@@ -15,17 +15,16 @@ namespace {
 using program::LossKind;
 
 constexpr LossName kLossNames[] = {
-    {"missed", "missed", "runs of a probe were skipped"},
-    {"over budget", "over_budget", "events came while probes were off to keep the budget"},
-    {"lost records", "lost_records", "records were lost"},
-    {"full map", "full_map", "updates of a full map were lost"},
-    {"lost stacks", "lost_stacks", "stacks were lost"},
-    {"guessed stacks", "guessed_stacks", "stacks may be wrong where they follow frame pointers"},
-    {"cut strings", "cut_strings", "strings were cut"},
-    {"failed reads", "failed_reads", "reads of memory failed"},
-    {"cut loops", "cut_loops", "loops were cut short"},
-    {"bad values", "bad_values",
-     "values were out of range: divisions by zero, indexes outside of an array, sums beyond 64 bits"},
+    {"missed", "missed", "event(s) missed"},
+    {"over budget", "over_budget", "event(s) skipped while probes were off to keep the budget"},
+    {"lost records", "lost_records", "record(s) lost"},
+    {"lost updates", "lost_updates", "update(s) of full or busy maps lost"},
+    {"lost stacks", "lost_stacks", "stack(s) lost"},
+    {"uncertain stacks", "uncertain_stacks", "stack(s) may be wrong, unwound by frame pointers"},
+    {"truncated strings", "truncated_strings", "string(s) truncated"},
+    {"read errors", "read_errors", "memory read(s) failed"},
+    {"stopped loops", "stopped_loops", "loop(s) stopped at the kernel's iteration limit"},
+    {"bad values", "bad_values", "value(s) out of range: divisions by zero, array indexes, sums beyond 64 bits"},
 };
 static_assert(std::size(kLossNames) == kLossKinds);
 
@@ -55,7 +54,7 @@ class LossTable {
 
   std::string head() const {
     std::string out = fmt::format("{:<{}}{:>12}", "probe", width_, "fired");
-    for (const size_t kind : kinds_) out += fmt::format("{:>14}", kLossNames[kind].column);
+    for (const size_t kind : kinds_) out += fmt::format("{:>18}", kLossNames[kind].column);
     return out + "\n";
   }
 
@@ -68,7 +67,7 @@ class LossTable {
       const bool is_known = kind_at(kind) != LossKind::kMissed || report.is_missed_known;
       const bool is_estimated = kind_at(kind) == LossKind::kSlice && report.is_slice_estimated;
       const std::string number = (is_estimated ? "~" : "") + std::to_string(report.losses[kind]);
-      out += fmt::format("{:>14}", is_known ? number : "?");
+      out += fmt::format("{:>18}", is_known ? number : "?");
     }
     out += "\n";
     if (is_one) return out;
@@ -95,6 +94,14 @@ class LossTable {
 
 }  // namespace
 
+std::string counted(uint64_t count, std::string_view text) {
+  std::string out = fmt::format("{} {}", count, text);
+  for (const std::string_view ending : {"(s)", "(es)"})
+    for (size_t at = out.find(ending); at != out.npos; at = out.find(ending, at))
+      out.replace(at, ending.size(), count == 1 ? "" : ending.substr(1, ending.size() - 2));
+  return out;
+}
+
 const LossName& name_of(LossKind kind) { return kLossNames[static_cast<size_t>(kind)]; }
 
 uint64_t ActionReport::hits() const {
@@ -113,7 +120,7 @@ std::string LossReport::inexact() const {
     const auto worst =
         std::ranges::max_element(actions, {}, [i](const ActionReport& action) { return action.losses[i]; });
     const bool has_place = worst != actions.end() && worst->losses[i] > 0 && !worst->probes.empty();
-    return fmt::format("{} {}{}", totals[i], kLossNames[i].sentence,
+    return fmt::format("{}{}", counted(totals[i], kLossNames[i].sentence),
                        has_place ? fmt::format(", {} by {}", worst->losses[i], worst->probes.front().name) : "");
   }
   const std::vector<std::string> reasons = reasons_beside_records();
@@ -123,19 +130,18 @@ std::string LossReport::inexact() const {
 std::vector<std::string> LossReport::reasons_beside_records() const {
   std::vector<std::string> out;
   for (size_t i = 0; i < kLossKinds; ++i)
-    if (totals[i] > 0 && kind_at(i) != LossKind::kRecord)
-      out.push_back(fmt::format("{} {}", totals[i], kLossNames[i].sentence));
+    if (totals[i] > 0 && kind_at(i) != LossKind::kRecord) out.push_back(counted(totals[i], kLossNames[i].sentence));
   for (const auto* sentences : {&gaps, &file_changes, &others}) std::ranges::copy(*sentences, std::back_inserter(out));
   if (uncertain_addresses > 0) out.push_back(uncertain_sentence());
   if (!skipped_probes.empty())
-    out.push_back(fmt::format("{} places that match could not be probed, among them {}", skipped_probes.size(),
-                              skipped_probes.front().name));
+    out.push_back(counted(
+        skipped_probes.size(),
+        fmt::format("matching place(s) skipped, which cannot be probed, such as {}", skipped_probes.front().name)));
   return out;
 }
 
 std::string LossReport::uncertain_sentence() const {
-  return fmt::format("{} addresses have no names, because their process had code of several files there in turn",
-                     uncertain_addresses);
+  return counted(uncertain_addresses, "address(es) without a name: the process had code from several files there");
 }
 
 std::string LossReport::unknown() const {
@@ -149,7 +155,7 @@ std::string LossReport::unknown() const {
     }
   }
   if (count == 0) return "";
-  return fmt::format("whether all is exact is not known: the kernel does not count what it skips of {}{}", first,
+  return fmt::format("cannot know whether the output is exact: the kernel does not count skipped events of {}{}", first,
                      count == 1 ? "" : fmt::format(" and {} more", count - 1));
 }
 
@@ -162,7 +168,7 @@ std::string to_text(const LossReport& loss_report) {
     out += fmt::format("trees: {} begun, {} shown, {} dropped, {} left without a return, {} in progress\n",
                        trees->begun, trees->shown, trees->dropped, trees->left, in_progress(*trees));
   for (const SkippedProbe& each : loss_report.skipped_probes)
-    out += fmt::format("left out: {} ({})\n", each.name, each.reason);
+    out += fmt::format("skipped: {} ({})\n", each.name, each.reason);
   for (const std::string& gap : loss_report.gaps) out += "recording: " + gap + "\n";
   for (const std::string& change : loss_report.file_changes) out += printable_line(change) + "\n";
   for (const std::string& other : loss_report.others) out += other + "\n";
@@ -241,7 +247,7 @@ double CostReport::cpus() const {
 
 std::string percent_text(double share) {
   const double percent = share * 100;
-  return fmt::format("{:.{}f} %", percent, percent >= 10 ? 0 : percent >= 1 ? 1 : 2);
+  return fmt::format("{:.{}f}%", percent, percent >= 10 ? 0 : percent >= 1 ? 1 : 2);
 }
 
 std::string bytes_text(uint64_t bytes) {

@@ -15,9 +15,12 @@ namespace espy::output {
 constexpr size_t kLossKinds = static_cast<size_t>(program::LossKind::kCount);
 using Losses = std::array<uint64_t, kLossKinds>;  // by LossKind
 
-// The names of a kind of loss: a column's title ("lost records"), a JSON key ("lost_records"), and the end of a
-// sentence
-// ("12 records were lost").
+// Returns a sentence about `count` things: "3 stacks lost" for "stack(s) lost", "1 process ended" for "process(es)
+// ended".
+std::string counted(uint64_t count, std::string_view text);
+
+// The names of a kind of loss: the title of a column ("lost records"), a JSON key ("lost_records"), and a sentence for
+// counted() ("record(s) lost").
 struct LossName {
   std::string_view column;
   std::string_view key;
@@ -74,7 +77,7 @@ struct LossReport {
   Losses totals = {};  // of all actions, and of no action, such as truncated strings of maps
   // Returns "" if everything that was shown is exact, otherwise a sentence with the first reason why not.
   std::string inexact() const;
-  // Returns a sentence for each reason why not everything is exact, such as "16 reads of memory failed". Skips lost
+  // Returns a sentence for each reason why not everything is exact, such as "16 memory reads failed". Omits lost
   // records, because a recording counts them where they are missing.
   std::vector<std::string> reasons_beside_records() const;
   std::string uncertain_sentence() const;  // about uncertain_addresses

@@ -223,7 +223,7 @@ std::unique_ptr<Sink> make_text_sink(Writer& out, TextStyle style, Quiet quiet) 
 }  // namespace
 
 extern constexpr SinkRow kTextSink = {.name = "text",
-                                      .doc = "lines for people, as bpftrace prints them",
+                                      .doc = "lines to read, in the format of bpftrace",
                                       .has_text = true,
                                       .has_lines = true,
                                       .create = make_text_sink};

@@ -135,7 +135,7 @@ class Binder {
       if (!is_in_module(listed.function)) continue;
       if (place.offset > 0 && (listed.count > 1 || !out_.empty())) {
         out_.clear();
-        return error("ambiguous-function", fmt::format("{} functions are named `{}`: an offset is in one of them",
+        return error("ambiguous-function", fmt::format("{} functions are named `{}`, and an offset needs a single one",
                                                        listed.count_of_name, place.function));
       }
       add(listed.function, place.offset, place.offset == 0);

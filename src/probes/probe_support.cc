@@ -100,7 +100,7 @@ std::optional<std::string> why_refused(const spec::BindRequest& request, std::st
 void report_not_known(source::Diagnostics& diagnostics, const spec::BindRequest& request, std::string_view what) {
   diagnostics.error(kNotKnown, request.point.span,
                     fmt::format("{} is not known: the snapshot was taken without the right to read it", what),
-                    "`sudo espy snapshot` on that machine takes one that tells it");
+                    "`sudo espy snapshot` on that machine takes a complete one");
 }
 
 void report_refused(spec::BindRequest& request, std::string_view function, const std::string& why) {
@@ -351,7 +351,7 @@ spec::ProgramType find_program_type(spec::ProgramTypeRequest& request) {
   if (request.symbols == nullptr) return {};
   const auto file = request.symbols->elf_file(request.probe.target);
   if (!file) return {.problem = file.error().message};
-  if (!(*file)->is_64bit()) return {.problem = "the pointers of 32-bit programs have 4 bytes, those of scripts 8"};
+  if (!(*file)->is_64bit()) return {.problem = "pointers have 4 bytes in 32-bit programs, and 8 in scripts"};
   const auto debug = (*file)->debug_info();
   if (!debug) return {.problem = debug.error().message};
   const uint64_t address = (*file)->address_of_offset(request.probe.address).value_or(0);

@@ -143,7 +143,7 @@ void report_not_found(spec::BindRequest& request) {
   const std::string missing = "there is no tracepoint `" + category + ":" + event + "`";
   if (const std::string call = call_of_other_cpus(request); !call.empty()) {
     const std::string hint =
-        fmt::format("{} has no system call `{}`; `config = {{ missing_probes = \"ignore\" }}` goes on without it",
+        fmt::format("{} has no system call `{}`; `config = {{ missing_probes = \"ignore\" }}` skips it",
                     request.kernel.arch().name, call);
     request.missing.error("no-such-tracepoint", request.point.span, missing, hint);
     return;

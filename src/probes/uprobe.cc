@@ -239,7 +239,7 @@ class Binder {
   void tell_left_out(const LeftOut& left_out) {
     if (left_out.count == 0 || request_.is_listing()) return;
     warning("functions-left-out",
-            fmt::format("{} of {} functions of {} are left out, as nothing of them can be read: {}", left_out.count,
+            fmt::format("espy skips {} of {} functions of {}, because nothing of them can be read: {}", left_out.count,
                         out_.size(), path_, left_out.names),
             left_out.first_reason);
   }
@@ -317,7 +317,7 @@ class Binder {
   void tell_returns() {
     if (request_.is_listing()) return;
     if (unseen_.count > 0)
-      warning("returns-not-seen", fmt::format("returns of {} in {} are not seen at times", unseen_.text(), path_),
+      warning("returns-not-seen", fmt::format("espy may miss returns of {} in {}", unseen_.text(), path_),
               unseen_.reason());
     if (stopping_.count > 0 && !unwinds_)
       warning("breaks-program",
@@ -343,7 +343,7 @@ class Binder {
   bool may_be_data(const symbols::ElfSymbol& symbol) const { return symbol.size == 0 && !request_.config.allow_unsafe; }
 
   void refuse_unknown_size(const std::string& name) {
-    refuse("unknown-size", fmt::format("the symbol table does not tell the size of `{}`: it may be no function", name),
+    refuse("unknown-size", fmt::format("the symbol table has no size for `{}`: it may not be a function", name),
            "--unsafe attaches there; a probe that hits no instruction breaks the program");
   }
 
@@ -351,7 +351,7 @@ class Binder {
   static bool is_in_file(const symbols::ElfSymbol& symbol) { return symbol.file_offset != 0; }
 
   void refuse_no_code(const std::string& name) {
-    refuse("no-code", fmt::format("`{}` is no function: {} has no code there", name, path_));
+    refuse("no-code", fmt::format("`{}` is not a function: {} has no code there", name, path_));
   }
 
   void add_chosen(const symbols::ElfFile& file, std::vector<symbols::ElfSymbol> found) {
@@ -558,7 +558,7 @@ class Binder {
     if (found.size() > 1)
       return refuse(
           "ambiguous-function",
-          fmt::format("{} functions are named `{}`: an offset is in one of them", found.size(), place.function),
+          fmt::format("{} functions are named `{}`, and an offset needs a single one", found.size(), place.function),
           pattern_.is_source_name
               ? fmt::format("name it with its parameters: {}", function_in_probe_name(pattern_, symbol.name, {}))
               : fmt::format("an address is in one of them: {:#x}", symbol.address + place.offset));
@@ -612,7 +612,7 @@ class Binder {
                          fmt::format("{:#x}", begin.value_or(row->file_offset)), offset);
     }
     refuse("unknown-code",
-           fmt::format("neither symbols nor unwind tables of {} tell that an instruction begins at {}", path_, address),
+           fmt::format("neither symbols nor unwind tables of {} show an instruction at {}", path_, address),
            "--unsafe attaches there; a probe within an instruction breaks the program");
     return false;
   }
@@ -868,9 +868,8 @@ extern const spec::Provider kUprobe = {
     .doc =
         "Fires at the entry of a function of a program or library, or at an instruction or statement inside it. With "
         "debug information, `args` has the arguments, and `locals` the variables that are readable there. BINARY is a "
-        "path, a command in $PATH, the name of a library, `ARCHIVE!/PATH` of an uncompressed library in a ZIP archive, "
-        "or a wildcard, which matches paths, or the names of the files that processes (or the one given by -p) have "
-        "mapped.",
+        "path, a command in $PATH, the name of a library, or `ARCHIVE!/PATH` for an uncompressed library in a ZIP "
+        "archive. A wildcard matches paths, or the files that processes (or the -p process) have mapped.",
     .form = "uprobe:BINARY:FUNCTION, uprobe:BINARY:FUNCTION+OFFSET, uprobe:BINARY:0xADDRESS or uprobe:BINARY@FILE:LINE",
     .bind = bind<kUprobe>,
     .context = context<false>,

@@ -147,7 +147,7 @@ std::string why_unresolved(std::string_view operand) {
 std::string_view hint_of(std::string_view why_unresolved) {
   if (why_unresolved.find("`.L") != why_unresolved.npos) return "assemblers drop the names that begin with `.L`";
   if (why_unresolved.starts_with("the")) return "a file that is not stripped, or its debug package, has it";
-  return "the operand of the probe does not tell which of them it means";
+  return "the operand of the probe does not say which of them it means";
 }
 
 std::string resolved_operands(const Variables& variables, const UsdtLocation& location) {
@@ -342,7 +342,7 @@ extern const spec::Provider kUsdt = {
     .doc =
         "Fires at a probe that is compiled into a program or library. Arguments are arg0, arg1, ...; its semaphore is "
         "incremented while the probe is attached. `-lv` lists addresses and operands. BINARY may be a pattern: `*` "
-        "matches the files that processes run or, with `-p`, those of that process.",
+        "matches the files that processes run or the files of the `-p` process.",
     .form = "usdt:BINARY:NAME or usdt:BINARY:PROVIDER:NAME",
     .bind = bind,
     .context = context,

@@ -422,8 +422,8 @@ Result<UserFields> user_fields(const symbols::ElfFile& file, types::Types& types
   const auto function = file.go_binary() && address && is_boundary ? file.function_at(*address) : std::nullopt;
   if (function && function->name == probe.function) address = function->address;
   if (const std::string part = address ? debug->missing_part(*address) : ""; !part.empty())
-    return fail(fmt::format("the debug information of `{}` is in {}, which is not found", probe.function, part), 0,
-                "put it there or into the directory of the program, or PROGRAM.dwp into that of --debuginfo");
+    return fail(fmt::format("debug information for `{}` not found: {} is missing", probe.function, part), 0,
+                "put it there or beside the program, or put PROGRAM.dwp into the --debuginfo directory");
   const bool is_known = address && debug->knows(*address);
   TRY_STATUS(debug->status());
   if (!is_known)

@@ -333,7 +333,7 @@ void show_summary(const recording::Writer& writer, const std::string& path, cons
                                               : path;
   const std::string line =
       fmt::format("Recorded {} events in {}, {:.1f} KB{}\n", writer.event_count(), files,
-                  static_cast<double>(writer.total_bytes()) / 1024, has_many ? " with those that were deleted" : "");
+                  static_cast<double>(writer.total_bytes()) / 1024, has_many ? " including deleted files" : "");
   std::fputs(printable(line).c_str(), stderr);
 }
 
@@ -447,7 +447,7 @@ class Link {
 };
 
 Status check_options(const run::RunOptions& options) {
-  if (!options.replay.files.empty()) return fail("--record takes the events of this machine, not those of a recording");
+  if (!options.replay.files.empty()) return fail("--record records events of this machine: not with -i");
   const bool is_other_run = options.config.runs_tests || options.config.runs_benchmarks || options.is_dry_run;
   const bool is_viewed = options.output.listen || options.output.watch_interval_ns != 0;
   if (is_other_run || options.cost.needs_hook_costs() || is_viewed || !options.user.empty() ||

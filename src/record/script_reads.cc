@@ -169,8 +169,7 @@ Status add_reads(const run::RunOptions& options, run::Environment& environment, 
   const auto whole = std::make_shared<check::Checked>(check::check(std::move(ast), request));
   const check::Checked& checked = *whole;
   if (run::report(environment.diagnostics, environment.sources, options))
-    return fail(
-        fmt::format("{} cannot be run, and so not be recorded for", options.script.file.value_or("the script")));
+    return fail(fmt::format("cannot record for {}, because it cannot run", options.script.file.value_or("the script")));
   for (const syntax::Action& action : checked.ast.actions) add_targets(action, environment.registry, out);
   for (const check::Unit& unit : checked.units) {
     if (unit.action == nullptr) continue;

@@ -54,7 +54,7 @@ Result<Reader> Reader::open(const std::string& path) {
   Reader out(TRY(open_untrusted(path, INT64_MAX)));
   const std::string head = TRY(out.file_.read_at(0, kFileHeaderBytes));
   if (head.size() < kFileHeaderBytes || !head.starts_with(kFileMagic))
-    return fail(path + " is no recording of espy", kRefusedFile, "`espy record -o FILE PROBE` makes one");
+    return fail(path + " is not a recording of espy", kRefusedFile, "`espy record -o FILE PROBE` makes one");
   if (const uint64_t version = load_le(head, kFileMagic.size(), 4); version != kVersion)
     return fail(fmt::format("{} is a recording of version {}, and this espy reads version {}", path, version, kVersion),
                 kRefusedFile);
@@ -226,7 +226,7 @@ std::optional<BlockHeader> Reader::whole_header() {
     const auto header = decode_header(*bytes);
     const uint64_t end = offset_ + kBlockHeaderBytes + (header ? header->stored_bytes : 0);
     if (!header && bytes->size() == kBlockHeaderBytes)
-      damages_.push_back(fmt::format("at byte {} there is no block; nothing behind it was read", offset_));
+      damages_.push_back(fmt::format("at byte {} there is no block: espy skipped the rest of the file", offset_));
     if (!header || end > file_.size_bytes) return std::nullopt;  // cut off: the block was being written
     block_offset_ = offset_;
     offset_ = end;
@@ -241,7 +241,7 @@ bool Reader::is_next(const BlockHeader& header) {
   };
   if (header.number == 0 && !has_end_) return true;
   if (has_end_ || header.number <= block_number_) {
-    note(fmt::format("the block at byte {} does not belong there; events left out: {}", block_offset_,
+    note(fmt::format("the block at byte {} does not belong there: {} events skipped", block_offset_,
                      header.event_count));
     return false;
   }
@@ -315,7 +315,7 @@ bool Reader::is_possible(uint64_t time_ns) const {
 void Reader::give_up_block(const std::string& why) {
   if (damages_.size() < kMaxDamages)
     damages_.push_back(
-        fmt::format("the block at byte {} is damaged, {}; events left out: {}", block_offset_, why, events_left_));
+        fmt::format("the block at byte {} is damaged, {}: {} events skipped", block_offset_, why, events_left_));
   cursor_ = {};
 }
 
@@ -406,8 +406,8 @@ void Reader::keep_names(const Place& place, std::vector<Frame> frames) {
   if (names_bytes_ - less + more > kMaxNamesBytes + kNamesBytesPerStored * stored_bytes_) {
     if (!std::exchange(has_left_out_names_, true))
       damages_.push_back(
-          fmt::format("{}: the names of its addresses take too much memory; those from the block at byte {} on are "
-                      "left out",
+          fmt::format("{}: the names of its addresses take too much memory; espy skips the names "
+                      "from the block at byte {} on",
                       file_.path, block_offset_));
     return;
   }

@@ -209,7 +209,7 @@ Status Player::check_value(types::TypeId type, source::Span span) {
   if ((lacks_kernel_names && has([](const types::Type& part) { return part.kind == types::Kind::kKernelSymbol; })) ||
       (lacks_user_names && has([](const types::Type& part) { return part.kind == types::Kind::kUserSymbol; })))
     missing_ = Missing{span, "the names of addresses were not recorded",
-                       "`espy record --for SCRIPT` records those that a script asks for"};
+                       "`espy record --for SCRIPT` records the names that a script reads"};
   else if (task_members_ && !has_task_addresses() &&
            has([&](const types::Type& part) { return is_task_pointer(types_, part); }))
     missing_ = Missing{span, "addresses of tasks were not recorded",

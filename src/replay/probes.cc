@@ -79,8 +79,9 @@ void report_not_recorded(spec::BindRequest& request) {
   const std::string name = request.parts.empty()
                                ? std::string(request.provider->name)
                                : fmt::format("{}:{}", request.provider->name, fmt::join(request.parts, ":"));
-  request.missing.error("not-recorded", request.point.span, fmt::format("`{}` was not recorded", name),
-                        fmt::format("`espy record -o FILE '{}'` records it; `espy -i FILE -l` lists what was", name));
+  request.missing.error(
+      "not-recorded", request.point.span, fmt::format("`{}` was not recorded", name),
+      fmt::format("`espy record -o FILE '{}'` records it; `espy -i FILE -l` lists the recorded probes", name));
 }
 
 std::vector<spec::BoundProbe> bind(spec::BindRequest& request) {

@@ -99,7 +99,7 @@ Result<spec::ControlGroup> by_container(const std::string& wanted) {
   std::vector<fs::path> found;
   collect(mount, wanted, 0, found);
   if (found.empty())
-    return fail(fmt::format("no control group below {} is that of a container or unit `{}`", mount, wanted), 0,
+    return fail(fmt::format("no control group below {} belongs to a container or unit `{}`", mount, wanted), 0,
                 "`docker ps --no-trunc` shows the ids of containers, `systemd-cgls` all groups; --cgroup takes a path");
   if (found.size() == 1) return describe(found.front());
   std::vector<std::string> names;

@@ -210,7 +210,7 @@ Result<source::SourceId> read_script(const RunOptions& options, source::Sources&
   if (text.starts_with("\x7f"
                        "ELF"))
     return fail(fmt::format("{} is a program, not a script", *options.script.file), 0,
-                "a tool that espy has built is started as it is");
+                "run the tool directly, without espy");
   return sources.add(*options.script.file, std::move(text));
 }
 
@@ -251,9 +251,8 @@ std::string_view resource_hint(int code) {
     case EMFILE: return "`ulimit -n` shows how many files may be open; root, and CAP_SYS_RESOURCE, may raise it";
     case ENFILE: return "`sysctl fs.file-max` shows how many files may be open on this machine";
     case ENOMEM:
-      return "`ulimit -v` shows the limit of the address space, memory.max of the cgroup (MemoryMax in systemd) that "
-             "of "
-             "the memory; smaller max_map_keys, perf_rb_pages and unwind_table_rows take less";
+      return "`ulimit -v` and memory.max of the cgroup (MemoryMax in systemd) show the limits; lower max_map_keys, "
+             "perf_rb_pages or unwind_table_rows to use less memory";
     case EAGAIN: return "`ulimit -u` shows how many processes may run, `ulimit -l` how much memory may be locked";
     case ENOSPC: return "`df` shows which file system is full";
     default: return "";

@@ -18,7 +18,7 @@ Result<std::unique_ptr<watch::Watch>> open_watch(const RunOptions& options, cons
                                                  output::Sink& sink) {
   if (options.output.watch_interval_ns == 0) return nullptr;
   if (!options.replay.files.empty() || checked.config.runs_tests || checked.config.runs_benchmarks)
-    return fail("--watch shows a run of this machine while it goes on: not with -i, --test or --bench");
+    return fail("--watch shows a live run of this machine: not with -i, --test or --bench");
   return watch::make_watch({.interval_ns = options.output.watch_interval_ns,
                             .script = script_name(options),
                             .style = runtime::text_style(checked.config),
@@ -40,7 +40,7 @@ Result<std::unique_ptr<serve::LiveServer>> open_live_server(const RunOptions& op
                                                             const Environment& environment, output::Sink& sink) {
   if (!options.output.listen) return nullptr;
   if (!options.replay.files.empty() || checked.config.runs_tests || checked.config.runs_benchmarks)
-    return fail("--listen shows a run of this machine while it goes on: not with -i, --test or --bench");
+    return fail("--listen shows a live run of this machine: not with -i, --test or --bench");
   const auto value_of = [&](std::string_view name) { return check::config_value(checked.ast, name, std::getenv); };
   serve::LiveServerOptions out{
       .address = TRY(serve::parse_address(*options.output.listen)),

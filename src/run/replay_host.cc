@@ -11,6 +11,7 @@
 #include "base/end_request.h"
 #include "base/strings.h"
 #include "kernel/described_kernel.h"
+#include "output/loss_report.h"
 #include "recording/reader.h"
 #include "replay/player.h"
 #include "replay/probes.h"
@@ -54,7 +55,7 @@ struct Replay {
 output::RecordingGaps gaps_of(const recording::Reader& reader, bool is_at_end) {
   output::RecordingGaps gaps{reader.lost_count(), {}};
   if (reader.lost_count() > 0)
-    gaps.sentences.push_back(fmt::format("events that were lost while they were recorded: {}", reader.lost_count()));
+    gaps.sentences.push_back(output::counted(reader.lost_count(), "event(s) lost while they were recorded"));
   for (const std::string& each : reader.incomplete())
     gaps.sentences.push_back("while the events were recorded: " + printable_line(each));
   gaps.sentences.insert(gaps.sentences.end(), reader.damages().begin(), reader.damages().end());

@@ -156,7 +156,7 @@ void reopen_output(const RunOptions& options, Output& out) {
   auto file = open_output_file(options, 0);
   if (!file) {
     const std::string message =
-        fmt::format("WARNING: {}; the output goes on to the file that was open\n", file.error().message);
+        fmt::format("WARNING: {}; espy continues to write to the open file\n", file.error().message);
     std::fputs(printable(message).c_str(), stderr);
     return;
   }
@@ -472,8 +472,8 @@ int refuse_tool(const RunOptions& options, const source::Diagnostics& diagnostic
   if (std::ranges::any_of(diagnostics.all(), is_about_arguments)) return EXIT_FAILURE;
   if (!options.script.tool || !options.script.tool->knows_all_options || ::uname(&kernel) != 0) return EXIT_FAILURE;
   return complain(
-      {fmt::format("this was no error where the tool was built: this kernel, Linux {}, lacks what it needs, "
-                   "or the arguments are wrong",
+      {fmt::format("the tool was built without this error: this kernel, Linux {}, lacks a feature, or the "
+                   "arguments are wrong",
                    kernel.release)});
 }
 
@@ -549,7 +549,7 @@ Result<int> compile_and_run(const RunOptions& options, Environment* e, const Pre
 
   // With fewer values than the kernel has CPUs, what happens on the others would be lost.
   if (e->kernel->cpu_count() == 0)
-    return fail("how many CPUs there may be is unknown: cannot read /sys/devices/system/cpu/possible", 0,
+    return fail("cannot determine the number of possible CPUs: cannot read /sys/devices/system/cpu/possible", 0,
                 "`mount -t sysfs sysfs /sys` mounts it");
   check::CheckRequest request = e->check_request();
   syntax::Ast ast = built == nullptr ? parse(script, request, options) : take(*built, request, options);
@@ -577,7 +577,7 @@ Result<int> compile_and_run(const RunOptions& options, Environment* e, const Pre
   }
   TRY_STATUS(refuse_iterators_of_group(checked));
   if (checked.config.tracee.follows && !e->kernel->find_struct(e->types, "task_struct").valid())
-    return fail("--follow, and -c of a tool, need the types of the kernel (BTF), which this kernel does not tell");
+    return fail("--follow, and -c of a tool, need the types of the kernel (BTF), which this kernel lacks");
   e->symbols.configure(checked.config.symbols.demangle, cache_policy(checked.config));
 
   const auto program = TRY(compile_and_load(checked, *e, options, clock));

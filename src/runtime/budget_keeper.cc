@@ -446,7 +446,7 @@ void BudgetKeeper::choose_detaching(Group& group) const {
   if (may_detach(hook) && group.off_cpus > kMuch * budget_cpus_) group.detaches = true;
 }
 
-// The dearest get the same share of a CPU, the largest with which the sum is within the budget.
+// The most expensive programs get the same share of a CPU, the largest with which the sum is within the budget.
 void BudgetKeeper::share_budget() {
   double left = budget_cpus_;
   unavoidable_cpus_ = 0;

@@ -281,8 +281,8 @@ void forget_skipped(load::Machine& machine, const program::Program& program) {
 struct Look {
   double events = 0;  // a second
   double cpus = 0;
-  std::string dearest;
-  double dearest_cpus = 0;
+  std::string most_expensive;
+  double highest_cpus = 0;
 };
 
 std::string name_of_program(const program::Program& program, ProgramId id) {
@@ -304,9 +304,9 @@ Look look(load::Machine& machine, const program::Program& program, const load::H
     const double cpus = events * (hooks.of(program, id).value_or(0) + kAssumedActionNs) / 1e9;
     out.events += events;
     out.cpus += cpus;
-    if (cpus <= out.dearest_cpus) continue;
-    out.dearest_cpus = cpus;
-    out.dearest = name_of_program(program, id);
+    if (cpus <= out.highest_cpus) continue;
+    out.highest_cpus = cpus;
+    out.most_expensive = name_of_program(program, id);
   }
   return out;
 }
@@ -314,7 +314,7 @@ Look look(load::Machine& machine, const program::Program& program, const load::H
 bool asks_user() { return ::isatty(STDIN_FILENO) == 1 && ::isatty(STDERR_FILENO) == 1; }
 
 bool user_agrees() {
-  std::fputs("go on? [y/N] ", stderr);
+  std::fputs("continue? [y/N] ", stderr);
   const int answer = std::getchar();
   return answer == 'y' || answer == 'Y';
 }
@@ -331,14 +331,14 @@ Status check_cost(load::Machine& machine, const program::Program& program, const
   forget_skipped(machine, program);
   if (found.cpus > kDearCpus) {
     const std::string what = fmt::format(
-        "the probes see {:.0f} events a second, for which they will take about {} of a CPU, {} by {}", found.events,
-        output::percent_text(found.cpus), output::percent_text(found.dearest_cpus), found.dearest);
+        "the probes see {:.0f} events a second, and would take about {} of a CPU, {} of it by {}", found.events,
+        output::percent_text(found.cpus), output::percent_text(found.highest_cpus), found.most_expensive);
     const bool may_ask = !is_accepted && asks_user();
     if (!is_accepted && !may_ask)
       return fail(what, 0,
-                  "--yes or `config = { accept_cost = true }` goes on; --budget=5% keeps it below 5 % of a CPU");
+                  "--yes or `config = { accept_cost = true }` continues; --budget=5% limits the cost to 5% of a CPU");
     sink.message("runtime_error", what, "", 0, 0, 0);
-    if (may_ask && !user_agrees()) return fail("ended, as the probes are too dear");
+    if (may_ask && !user_agrees()) return fail("stopped: the probes are too expensive");
   }
   set_gates(machine, program, program::Gates::kOpen);
   return {};

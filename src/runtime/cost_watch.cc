@@ -111,7 +111,7 @@ bool CostWatch::warns_if_dear(uint64_t now_ns) {
   const double cpus = may_be_dear() ? meter_->report_since(looked_, now_ns).cpus() : 0;
   if (cpus <= kDearCpus) return false;
   sink_.message("runtime_error",
-                fmt::format("the probes take about {} of a CPU (--cost shows of which, --budget=5% limits it)",
+                fmt::format("the probes take about {} of a CPU (--cost shows which probes, --budget=5% limits them)",
                             output::percent_text(cpus)),
                 "", 0, 0, 0);
   return true;

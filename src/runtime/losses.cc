@@ -74,7 +74,7 @@ output::ActionReport report_of(load::Machine& machine, const program::Program& p
 
 void report_count(output::Sink& sink, std::string_view what, uint64_t count, const source::Extent& at = {}) {
   if (count == 0) return;
-  sink.message("runtime_error", fmt::format("{}: {}", what, count), at.source, at.line, at.begin_column, at.end_column);
+  sink.message("runtime_error", output::counted(count, what), at.source, at.line, at.begin_column, at.end_column);
 }
 
 // A sentence for each kind of loss, and for each place where it is shown, with the sum over programs.
@@ -107,9 +107,9 @@ std::vector<std::string> evicted_keys(load::Machine& machine, const program::Pro
     uint64_t present = 0;
     const auto count = [&](std::span<const std::byte>, std::span<const std::byte>) { ++present; };
     if (!machine.for_each(map.map, count) || added <= present) continue;
-    out.push_back(fmt::format(
-        "{}: keys that made room for newer ones (there is room for {}; for more declare `let {} = lruhash(N);`): {}",
-        map.name, program.maps[map.map].max_entries, map.name, added - present));
+    out.push_back(output::counted(
+        added - present, fmt::format("key(s) evicted from {}, which has room for {} (declare `let {} = lruhash(N);`)",
+                                     map.name, program.maps[map.map].max_entries, map.name)));
   }
   return out;
 }
@@ -119,8 +119,8 @@ void report_over_budget(const output::LossReport& loss_report, output::Sink& sin
   if (count == 0) return;
   const bool is_estimated = std::ranges::any_of(loss_report.actions, &output::ActionReport::is_slice_estimated);
   sink.message("runtime_error",
-               fmt::format("events that came while probes were off to keep the budget: {}{}",
-                           is_estimated ? "about " : "", count),
+               (is_estimated ? "about " : "") +
+                   output::counted(count, "event(s) skipped while probes were off to keep the budget"),
                "", 0, 0, 0);
 }
 
@@ -154,13 +154,12 @@ output::LossReport make_loss_report(load::Machine& machine, const program::Progr
   std::ranges::move(evicted_keys(machine, program, globals), std::back_inserter(loss_report.others));
   if (const std::vector<uint32_t> cpus = machine.unwatched_cpus(); !cpus.empty())
     loss_report.others.push_back(
-        fmt::format("CPUs that went offline or came online during the run, so that profile and other probes by CPU "
-                    "miss events there: {}",
+        fmt::format("CPU {} went offline or came online during the run: profile and other per-CPU probes missed "
+                    "events there",
                     fmt::join(cpus, ", ")));
   if (const double step = wall_clock_step_seconds(); step != 0)
     loss_report.others.push_back(fmt::format(
-        "the clock was set during the run by {:.3f} s: dates and times can be shown by the old or by the new clock",
-        step));
+        "the clock was set by {:.3f} s during the run: dates and times may be from the old or the new clock", step));
   loss_report.uncertain_addresses = losses.uncertain_addresses;
   // The reports of programs have the strings of records, but not the strings of maps.
   of_kind(loss_report.totals, LossKind::kString) +=
@@ -178,40 +177,39 @@ void report_losses(load::Machine& machine, const program::Program& program, cons
   for (const std::string& other : loss_report.others) sink.message("runtime_error", other, "", 0, 0, 0);
   // The trailer shows a cut string where it is printed.
   if (config.print.trunc_trailer.empty())
-    report_count(sink,
-                 fmt::format("strings that did not fit max_strlen = {} were shown cut (raise it)",
-                             losses.truncated_strings.limit_bytes),
-                 losses.truncated_strings.count);
+    report_count(
+        sink,
+        fmt::format("string(s) truncated at max_strlen = {} (raise max_strlen)", losses.truncated_strings.limit_bytes),
+        losses.truncated_strings.count);
   const auto& skipped_probes = machine.skipped_probes();
   report_count(
-      sink, "places that match were skipped, because they cannot be probed",
+      sink, "matching place(s) skipped, which cannot be probed",
       static_cast<uint64_t>(std::ranges::count(skipped_probes, false, &load::Machine::SkippedProbe::is_named)));
   uint64_t skipped = 0, skipped_calls = 0;
   for (const output::ActionReport& action : loss_report.actions) {
     skipped += action.skipped;
     skipped_calls += action.skipped_calls;
   }
-  report_count(
-      sink,
-      "probes that fired within a probe on the same CPU, or while one was preempted there, were skipped by the kernel",
-      skipped);
   report_count(sink,
-               "calls were skipped because more were in progress than the kernel follows to their return, or within a "
-               "probe on the same CPU (fexit follows all)",
+               "event(s) skipped by the kernel: the probe fired within a probe on the same CPU, or while one was "
+               "preempted there",
+               skipped);
+  report_count(sink,
+               "call(s) skipped by the kernel: too many were in progress, or they came within a probe on the same CPU "
+               "(fexit follows all)",
                skipped_calls);
   uint64_t unfollowed = 0;
   for (const auto& [tracepoint, id] : program.following.programs)
     if (const auto runs = machine.skipped_runs(id)) unfollowed += runs->count;
-  report_count(sink, "starts and ends of processes, which -p and --follow need, were skipped by the kernel",
-               unfollowed);
+  report_count(sink, "process event(s) skipped by the kernel: -p and --follow may miss processes", unfollowed);
   report_over_budget(loss_report, sink);
-  report_count(sink, "records that were still waiting when a signal had ended the run were dropped",
+  report_count(sink, "record(s) dropped: a signal ended the run before they were printed",
                sum_of(losses.dropped_by_program));
-  report_count(sink, "actions that were still waiting for memory of their process at the end are not in the output",
+  report_count(sink, "action(s) not in the output: they still waited for memory of their process at the end",
                sum_of(losses.unfinished_by_program));
-  report_count(sink, "records that a program had not finished at the end were lost, with all that follow on the CPU",
+  report_count(sink, "unfinished record(s) lost at the end, with all later records of the CPU",
                losses.unfinished_records);
-  report_count(sink, "records that were dropped because memory had run out", unhandled_records(losses));
+  report_count(sink, "record(s) dropped: memory had run out", unhandled_records(losses));
   if (losses.lost_records > 0) sink.total_lost(losses.lost_records);
 }
 
@@ -258,8 +256,11 @@ void FirstLosses::look() {
   std::erase_if(waiting_, [&](const Loss& loss) {
     uint64_t count = 0;
     for (const uint32_t offset : loss.offsets_bytes) count += load_le(globals, offset);
-    if (count > 0) sink_.message("runtime_error", fmt::format("{}: {} so far", loss.what, count), "", 0, 0, 0);
-    return count > 0;
+    if (count == 0) return false;
+    std::string text = output::counted(count, loss.what);
+    text.insert(std::min(text.find(':'), text.size()), " so far");
+    sink_.message("runtime_error", text, "", 0, 0, 0);
+    return true;
   });
 }
 

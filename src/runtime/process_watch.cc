@@ -196,9 +196,9 @@ Result<std::vector<uint32_t>> follow_existing_children(load::Machine& machine, c
     TRY_STATUS(followed.add_all());
   }
   if (events.lost() > 0)
-    return fail(fmt::format("cannot tell which processes {} {} started already: too many start at a time",
+    return fail(fmt::format("cannot list the processes that {} {} started: too many start at a time",
                             fmt::join(pids, ", "), pids.size() == 1 ? "has" : "have"),
-                0, "--follow-new leaves them out");
+                0, "--follow-new skips them");
   return followed.added();
 }
 

@@ -60,13 +60,13 @@ constexpr JitRuntime kJitRuntimes[] = {
 };
 
 std::string jit_hint(const symbols::Symbolizer::UnnamedJit& jit) {
-  std::string how = "the runtime has to write it";
+  std::string how = "make the runtime write it";
   for (const JitRuntime& runtime : kJitRuntimes)
     if (jit.program.starts_with(runtime.program)) how = runtime.how;
   if (const size_t at = how.find("PID"); at != how.npos) how.replace(at, 3, std::to_string(jit.pid));
   return fmt::format(
-      "WARNING: frames in code that {} (process {}) made at run time have no names\n"
-      "  hint: they are taken from {}; {}\n",
+      "WARNING: no names for JIT code of {} (process {})\n"
+      "  hint: espy reads the names from {}; {}\n",
       jit.program.empty() ? "a JIT compiler" : printable_line(jit.program), jit.pid, jit.perf_map_path, how);
 }
 
@@ -262,7 +262,7 @@ Status Session::attach_followers() {
     return {};
   if (config_.tracee.pid_namespace) {
     sink_.message("runtime_error",
-                  "children that the process has already are not traced, as espy is in a pid namespace", "", 0, 0, 0);
+                  "existing children of the process are not traced, because espy is in a pid namespace", "", 0, 0, 0);
     return {};
   }
   const std::vector<uint32_t> pids = traced_pids();
@@ -270,8 +270,10 @@ Status Session::attach_followers() {
   if (unwind_tables_.are_wanted())
     for (const uint32_t child : children) unwind_tables_.add_process(child);
   if (!children.empty())
-    sink_.explain(fmt::format("traces also {} processes that {} {} started already (--follow-new leaves them out)\n",
-                              children.size(), fmt::join(pids, ", "), pids.size() == 1 ? "has" : "have"));
+    sink_.explain("also traces " +
+                  output::counted(children.size(),
+                                  fmt::format("process(es) that {} {} already started (--follow-new skips them)\n",
+                                              fmt::join(pids, ", "), pids.size() == 1 ? "has" : "have")));
   return {};
 }
 
@@ -415,7 +417,7 @@ Status Session::print_maps() {
     });
     if (printed) continue;
     first = printed;
-    sink_.message("runtime_error", fmt::format("there is not enough memory to print the map {}", name), "", 0, 0, 0);
+    sink_.message("runtime_error", fmt::format("not enough memory to print the map {}", name), "", 0, 0, 0);
   }
   return first;
 }
@@ -424,9 +426,7 @@ UserLosses Session::user_losses() {
   std::vector<std::string> others;
   if (const uint64_t lost = processes_.lost_events(); lost > 0)
     others.push_back(
-        fmt::format("events of starting and ending processes that were lost (addresses of short-lived processes may "
-                    "have no names): {}",
-                    lost));
+        output::counted(lost, "process event(s) lost: addresses of short-lived processes may have no names"));
   return {events_.lost_records(),
           events_.dropped_by_program(),
           options_.replay.next_event
@@ -452,33 +452,36 @@ bool Session::report_losses() {
   for (const std::string& change : probed_files_.changes()) send("runtime_error", printable_line(change));
   for (const std::string& gap : gaps_.sentences) send("runtime_error", gap);
   if (const uint64_t cut = context_.cut_files(); cut > 0)
-    send("runtime_error", fmt::format("files of which cat() showed the first bytes only (raise max_cat_bytes = {}): {}",
-                                      config_.limits.max_cat_bytes, cut));
+    send("runtime_error", output::counted(cut, fmt::format("file(s) truncated by cat() (raise max_cat_bytes = {})",
+                                                           config_.limits.max_cat_bytes)));
   if (const uint64_t cut = context_.cut_commands(); cut > 0)
     send("runtime_error",
-         fmt::format("commands of which system() showed the first bytes only (raise max_system_bytes = {}): {}",
-                     config_.limits.max_system_bytes, cut));
+         output::counted(cut, fmt::format("command output(s) truncated by system() (raise max_system_bytes = {})",
+                                          config_.limits.max_system_bytes)));
   if (const uint64_t refused = unwind_tables_.refused_files(); refused > 0)
-    send("runtime_error", fmt::format("files whose unwind tables found no room, so that stacks follow frame pointers "
-                                      "there (raise unwind_table_rows = {} to {}): {}",
-                                      config_.limits.unwind_table_rows, unwind_tables_.needed_rows(), refused));
+    send("runtime_error",
+         output::counted(refused, fmt::format("file(s) without room for unwind tables: stacks follow frame "
+                                              "pointers there (raise unwind_table_rows = {} to {})",
+                                              config_.limits.unwind_table_rows, unwind_tables_.needed_rows())));
   if (const uint64_t missed = context_.symbols().missed_processes(); missed > 0)
-    send("runtime_error", fmt::format("processes that ended too long ago for names of their addresses: {}", missed));
+    send("runtime_error", output::counted(missed, "process(es) ended before espy could name their addresses"));
   if (loss_report.uncertain_addresses > 0) send("runtime_error", loss_report.uncertain_sentence());
   if (const size_t closed = context_.symbols().closed_processes(); closed > 0)
     send("runtime_error",
-         fmt::format("processes that may not be read, so that their addresses may have no names and their "
-                     "stacks may be short (CAP_SYS_PTRACE is missing): {}",
-                     closed));
+         output::counted(
+             closed,
+             "process(es) could not be read, because CAP_SYS_PTRACE is missing: addresses may have no names, and "
+             "stacks may be short"));
   if (context_.symbols().has_hidden_kernel())
-    send("runtime_error", "addresses of the kernel have no names: " + kernel::why_addresses_are_hidden());
+    send("runtime_error", "kernel addresses have no names: " + kernel::why_addresses_are_hidden());
   if (const auto& reasons = context_.symbols().skipped_files().reasons; !reasons.empty())
-    send("runtime_error", fmt::format("files that were not read for the names of addresses: {} ({}{})", reasons.size(),
-                                      printable_line(*reasons.begin()), reasons.size() > 1 ? ", ..." : ""));
+    send("runtime_error",
+         output::counted(reasons.size(),
+                         fmt::format("file(s) not read for the names of addresses ({}{})",
+                                     printable_line(*reasons.begin()), reasons.size() > 1 ? ", ..." : "")));
   if (const auto& jit = context_.symbols().unnamed_jit()) sink_.explain(jit_hint(*jit));
   if (costs_.unavoidable_cpus() > 0)
-    send("runtime_error", fmt::format("the budget was not kept: to reach the probes takes {} of a CPU, also while they "
-                                      "are off",
+    send("runtime_error", fmt::format("budget exceeded: reaching the probes takes {} of a CPU, even while they are off",
                                       output::percent_text(costs_.unavoidable_cpus())));
   if (options_.shown.has_loss_report) sink_.loss_report(loss_report);
   costs_.report();
@@ -487,7 +490,7 @@ bool Session::report_losses() {
   std::string reason = loss_report.inexact();
   if (reason.empty()) reason = options_.left_out_by_filter;
   if (reason.empty()) return true;
-  send("errorf", "not all that was shown is exact: " + printable_line(reason));
+  send("errorf", "output is not exact: " + printable_line(reason));
   return false;
 }
 

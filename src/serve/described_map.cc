@@ -123,7 +123,8 @@ Status apply_labels(const std::string& config, std::vector<DescribedMap>& maps) 
     const size_t colon = part.find(':');
     const std::string_view name = trim(part.substr(0, colon));
     const auto map = std::ranges::find(maps, name, &DescribedMap::name);
-    if (map == maps.end()) return fail(fmt::format("`labels` of the configuration names `{}`, which is no map", name));
+    if (map == maps.end())
+      return fail(fmt::format("`labels` of the configuration names `{}`, which is not a map", name));
     std::vector<std::string> labels;
     for (const std::string_view label : split(colon == part.npos ? "" : part.substr(colon + 1), ','))
       labels.emplace_back(trim(label));

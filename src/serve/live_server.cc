@@ -213,7 +213,7 @@ HttpResponse LiveServer::answer(const HttpRequest& request) {
   if (request.path == "/metrics") return metrics(request);
   if (request.path == "/") return page();
   if (request.path == "/events") return open_stream();
-  return short_response(404, "there are /, /events and /metrics\n");
+  return short_response(404, "available: /, /events and /metrics\n");
 }
 
 HttpResponse LiveServer::metrics(const HttpRequest& request) {

@@ -138,8 +138,8 @@ std::string probes_text(const ProgramCost& program) {
   return program.probes.size() == 1 ? first : fmt::format("{} and {} more", first, program.probes.size() - 1);
 }
 
-// The dearest first.
-std::vector<ProgramCost> dearest(const output::CostReport& report, size_t most) {
+// The most expensive first.
+std::vector<ProgramCost> most_expensive(const output::CostReport& report, size_t most) {
   std::vector<ProgramCost> out = report.programs;
   std::ranges::stable_sort(out, std::ranges::greater(), &ProgramCost::cpus);
   if (out.size() > most) out.resize(most);
@@ -415,7 +415,7 @@ uint64_t MapMetrics::write(const output::MapView& view, size_t max_samples, cons
 // ---- What probes cost
 
 size_t write_cost(const program::Program& program, const runtime::RunCost& cost, Exposition& out) {
-  const std::vector<ProgramCost> programs = dearest(cost.whole, kMaxPrograms);
+  const std::vector<ProgramCost> programs = most_expensive(cost.whole, kMaxPrograms);
   const auto family = [&](std::string_view name, MetricKind kind, std::string_view help, const auto& value_of) {
     out.family(name, kind, help);
     for (const ProgramCost& each : programs) {
@@ -429,25 +429,25 @@ size_t write_cost(const program::Program& program, const runtime::RunCost& cost,
          [](const ProgramCost& each) { return std::to_string(each.timed_runs); });
   family("espy_program_timed_seconds", MetricKind::kCounter, "Time of these runs, with the timing.",
          [](const ProgramCost& each) { return seconds_text(static_cast<double>(each.timed_ns)); });
-  family("espy_program_hook_seconds", MetricKind::kGauge, "What it takes to reach the program and to return from it.",
+  family("espy_program_hook_seconds", MetricKind::kGauge, "Time to reach the program and to return from it.",
          [](const ProgramCost& each) { return each.hook_ns ? seconds_text(*each.hook_ns) : std::string(); });
   family("espy_program_cpu_ratio", MetricKind::kGauge,
-         "Share of a CPU that the program has taken lately, with reaching it, without the timing.",
+         "Recent share of a CPU, with the time to reach the program, without the timing.",
          [&](const ProgramCost& each) {
            const auto lately = std::ranges::find(cost.lately.programs, each.id, &ProgramCost::id);
            return lately != cost.lately.programs.end() ? fmt::format("{:.6f}", lately->cpus) : std::string();
          });
-  out.family("espy_timing_seconds", MetricKind::kGauge, "What the timing adds to the time of a run that is timed.");
+  out.family("espy_timing_seconds", MetricKind::kGauge, "Time that the timing adds to a timed run.");
   out.sample("", "", seconds_text(cost.whole.measuring.ns_per_run));
   write_map_memory(program, cost.whole, out);
-  out.family("espy_peak_memory_bytes", MetricKind::kGauge, "The most memory that the process espy has had.");
+  out.family("espy_peak_memory_bytes", MetricKind::kGauge, "Peak memory of the espy process.");
   out.sample("", "", cost.whole.tracer_bytes);
   return cost.whole.programs.size() - programs.size();
 }
 
 std::string cost_json(const runtime::RunCost& cost) {
   output::JsonList programs(",");
-  for (const ProgramCost& program : dearest(cost.lately, kMaxShownPrograms)) {
+  for (const ProgramCost& program : most_expensive(cost.lately, kMaxShownPrograms)) {
     const std::string ns = program.ns_per_run ? fmt::format("{:.0f}", *program.ns_per_run) : "null";
     programs.add(
         fmt::format("[{},{:.6f},{},{:.1f}]", json_string(probes_text(program)), program.cpus, ns, program.events));
@@ -457,6 +457,12 @@ std::string cost_json(const runtime::RunCost& cost) {
 }
 
 // ---- The run
+
+// The kinds of espy_lost, by LossKind.
+constexpr std::string_view kFormerLossKinds[] = {"missed",      "over_budget",    "lost_records", "full_map",
+                                                 "lost_stacks", "guessed_stacks", "cut_strings",  "failed_reads",
+                                                 "cut_loops",   "bad_values"};
+static_assert(std::size(kFormerLossKinds) == output::kLossKinds);
 
 double cpu_seconds() {
   rusage usage = {};
@@ -483,9 +489,10 @@ std::string Metrics::text(runtime::LiveRun& run, const ServerCounts& counts, Exp
   Exposition out(format);
   write_maps(run, out);
   write_run(run.losses(), run.cost(), out);
-  out.family("espy_web_viewers", MetricKind::kGauge, "How many pages show this run.");
+  out.family("espy_web_viewers", MetricKind::kGauge, "Open pages of this run.");
   out.sample("", "", counts.viewers);
-  out.family("espy_web_viewers_dropped", MetricKind::kCounter, "Pages that were dropped as they took no data.");
+  out.family("espy_web_viewers_dropped", MetricKind::kCounter,
+             "Pages that espy disconnected because they took no data.");
   out.sample("_total", "", counts.dropped_viewers);
   return out.finish();
 }
@@ -501,10 +508,10 @@ void Metrics::write_maps(runtime::LiveRun& run, Exposition& out) {
     seen.emplace_back(labels, view->seen_share);
   }
   out.family("espy_omitted_series", MetricKind::kGauge,
-             "Keys of a map that are left out here, beyond max_metric_samples or without a number.");
+             "Omitted keys of a map: beyond max_metric_samples, or without a number.");
   for (const auto& [labels, count] : omitted) out.sample("", labels, count);
   out.family("espy_seen_ratio", MetricKind::kGauge,
-             "The share of the events that a map has seen: below 1 if a budget had probes off for a part of the time.");
+             "Share of events that a map has seen. It is below 1 if a budget switched probes off part of the time.");
   for (const auto& [labels, share] : seen) out.sample("", labels, fmt::format("{:.4g}", share));
 }
 
@@ -523,21 +530,24 @@ void Metrics::write_run(const output::LossReport& losses, const runtime::RunCost
       "espy_changed_files", MetricKind::kGauge,
       "Files with probes that were replaced or written to during the run: calls in the new ones are not counted.");
   out.sample("", "", losses.file_changes.size());
-  out.family(
-      "espy_incomplete", MetricKind::kGauge,
-      "Other reasons why numbers are not exact: keys that were evicted, CPUs that were offline, a clock that was set.");
+  out.family("espy_incomplete", MetricKind::kGauge,
+             "Other reasons why numbers are not exact: evicted keys, offline CPUs, a clock that was set.");
   out.sample("", "", losses.others.size());
   out.family("espy_uncertain_addresses", MetricKind::kGauge,
-             "Addresses without names, because their process had code of several files there in turn.");
+             "Addresses without names, because the process had code from several files there.");
   out.sample("", "", losses.uncertain_addresses);
   const size_t omitted_probes = write_hits(losses, out), omitted_programs = write_cost(program_, cost, out);
-  out.family("espy_omitted_probes", MetricKind::kGauge, "Probes and programs that are left out here.");
+  out.family("espy_omitted_probes", MetricKind::kGauge, "Omitted probes and programs.");
   out.sample("", "", omitted_probes + omitted_programs);
-  out.family("espy_lost", MetricKind::kCounter,
-             "What is missing or incomplete, by kind; all 0, espy_changed_files and espy_incomplete, too: every number "
-             "is exact.");
+  out.family(
+      "espy_losses", MetricKind::kCounter,
+      "Missing or incomplete events by kind. If these, espy_changed_files and espy_incomplete are 0, every number "
+      "is exact.");
   for (size_t kind = 0; kind < output::kLossKinds; ++kind)
     out.sample("_total", label("kind", output::name_of(static_cast<program::LossKind>(kind)).key), losses.totals[kind]);
+  out.family("espy_lost", MetricKind::kCounter, "Deprecated: espy_losses under its former name and kinds.");
+  for (size_t kind = 0; kind < output::kLossKinds; ++kind)
+    out.sample("_total", label("kind", kFormerLossKinds[kind]), losses.totals[kind]);
 }
 
 }  // namespace espy::serve

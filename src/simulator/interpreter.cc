@@ -580,7 +580,7 @@ Result<uint64_t> Interpreter::loop(const Arguments& a) {
 Result<uint64_t> Interpreter::strncmp(const Arguments& a) {
   const auto first = TRY(bytes(a[0], a[1], Access::kRead, "strncmp"));
   std::vector<std::byte> second(a[1]);
-  if (!read_anywhere(a[2], second)) return fail("strncmp: r3 is no string");
+  if (!read_anywhere(a[2], second)) return fail("strncmp: r3 is not a string");
   return static_cast<uint64_t>(int64_t{
       std::strncmp(reinterpret_cast<const char*>(first.data()), reinterpret_cast<const char*>(second.data()), a[1])});
 }

@@ -79,7 +79,7 @@ class Archive {
   Result<StoredFile> locate(const Entry& entry) const {
     if (!entry.is_stored)
       return fail(fmt::format("{} in {} is compressed", entry.name, file_.path), 0,
-                  "only what is stored as it is can be mapped, and probed");
+                  "only uncompressed files of an archive can be probed");
     const std::string header = bytes(entry.header_offset, kHeaderBytes);
     if (header.empty() || load_le(header, 0, 4) != kHeaderSignature) return broken();
     const uint64_t names_bytes = load_le(header, 26, 2) + load_le(header, 28, 2);

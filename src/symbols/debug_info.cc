@@ -42,9 +42,9 @@ constexpr size_t kMaxScopesSize = 1 << 19;
 
 constexpr std::string_view kOfClone =
     "cannot be known here: the function is a copy whose arguments the compiler has changed";
-constexpr std::string_view kBehindUnknown = "is behind an argument whose place is not known";
-constexpr std::string_view kBehindResult = "is not known, as the result may take the register of an argument";
-constexpr const char* kBehindRemoved = "is behind an argument that the compiler may have removed";
+constexpr std::string_view kBehindUnknown = "comes after an argument whose place is not known";
+constexpr std::string_view kBehindResult = "is not known, because the result may take the register of an argument";
+constexpr const char* kBehindRemoved = "comes after an argument that the compiler may have removed";
 
 std::string description_of(const std::string& path) { return "the debug information of " + path; }
 

@@ -35,7 +35,7 @@ Result<std::shared_ptr<CachedFile>> ElfCache::find_or_read(const Key& key, const
   if (const auto known = files_.find(key); known != files_.end()) {
     if (known->second->elf != nullptr) return known->second;
     if (known->second->reads >= kMaxReads)
-      return fail(fmt::format("{} was dropped {} times, as its symbols take too much memory", path, kMaxReads),
+      return fail(fmt::format("{} was dropped {} times, because its symbols take too much memory", path, kMaxReads),
                   kRefusedFile);
   }
   ElfFile elf = TRY(read());

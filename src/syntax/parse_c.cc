@@ -568,7 +568,7 @@ void CParser::aligned(CAttributes* target) {
   }
   const bool power_of_two = bytes > 0 && bytes <= (1 << 20) && (bytes & (bytes - 1)) == 0;
   if (!power_of_two) {
-    stream_.remark("bad-alignment", stream_.span_from(begin), "an alignment is a power of two");
+    stream_.remark("bad-alignment", stream_.span_from(begin), "an alignment must be a power of two");
   } else if (target != nullptr) {
     target->align_bytes = static_cast<uint32_t>(bytes);
   }

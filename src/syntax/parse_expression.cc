@@ -573,7 +573,7 @@ ExprId ExpressionParser::string() {
   StringValue value = read_string(quoted.substr(1, quoted.size() - 2));
   if (value.bad_escape) {
     const uint32_t at = token.begin + 1 + *value.bad_escape;
-    stream_.remark("unknown-escape", stream_.span(at, at + 2), "this is no escape",
+    stream_.remark("unknown-escape", stream_.span(at, at + 2), "invalid escape sequence",
                    "\\n \\t \\r \\\" \\\\ \\0nn \\xnn are");
   }
   return add(token.begin, StringLiteral{std::move(value.value)});

@@ -111,7 +111,7 @@ void AttachPointParser::quoted_piece(uint32_t& offset, AttachPart& part) {
   StringValue value = read_string(stream_.text(token).substr(1, token.end - token.begin - 2));
   if (value.bad_escape) {
     const uint32_t at = token.begin + 1 + *value.bad_escape;
-    stream_.remark("unknown-escape", stream_.span(at, at + 2), "this is no escape",
+    stream_.remark("unknown-escape", stream_.span(at, at + 2), "invalid escape sequence",
                    "\\n \\t \\r \\\" \\\\ \\0nn \\xnn are");
   }
   part.text += value.value;
@@ -143,7 +143,7 @@ void AttachPointParser::expected_body() {
     return;
   }
   if (stream_.at(TokenKind::kLeftParen) || stream_.at(TokenKind::kAssign)) {
-    stream_.error("statement-outside-action", stream_.span(stream_.token()), "statements stand inside an action",
+    stream_.error("statement-outside-action", stream_.span(stream_.token()), "a statement must be inside an action",
                   is_before_brace(rest, 0) ? std::string(kPredicate) : "begin { ... }");
     return;
   }
@@ -240,7 +240,7 @@ void Parser::map_declaration() {
   MapDeclaration out;
   out.name = stream_.text();
   if (stream_.at(TokenKind::kVariable)) {
-    stream_.error("variable-outside-action", stream_.span(stream_.token()), "variables live inside an action",
+    stream_.error("variable-outside-action", stream_.span(stream_.token()), "a variable must be inside an action",
                   "maps are global: `@x`");
     return;
   }
@@ -604,7 +604,7 @@ StmtNode StatementParser::for_loop() {
   stream_.advance();
   const bool paren = stream_.accept(TokenKind::kLeftParen);
   if (is_c_loop(stream_.source_text().substr(stream_.token().begin))) {
-    stream_.error("bad-loop-range", stream_.span(stream_.token()), "a `for` runs over a range or a map",
+    stream_.error("bad-loop-range", stream_.span(stream_.token()), "a `for` iterates over a range or a map",
                   "for $i : 0..3 { }");
     while (!stream_.at_end() && !stream_.at(TokenKind::kLeftBrace)) stream_.advance();
     return ForMap{};
@@ -619,9 +619,10 @@ StmtNode StatementParser::for_loop() {
   if (stream_.ok() && stream_.accept(TokenKind::kDotDot)) {
     end = expressions_.expression();
   } else if (ast_.get<Map>(first) == nullptr && ast_.get<Index>(first) == nullptr) {
-    stream_.error("bad-loop-range", stream_.span_from(begin), "a loop runs over a map or a range", "for ($i : 0..10)");
+    stream_.error("bad-loop-range", stream_.span_from(begin), "a loop iterates over a map or a range",
+                  "for ($i : 0..10)");
   }
-  if (paren) stream_.expect(TokenKind::kRightParen, "after what the loop runs over");
+  if (paren) stream_.expect(TokenKind::kRightParen, "after the range or map of the loop");
   const ExprId body = statement_block();
   if (end.valid()) return ForRange{variable, variable_span, first, end, body};
   return ForMap{variable, variable_span, first, body};

@@ -175,7 +175,7 @@ class Conditionals {
 
   void next_branch(const Directive& directive) {
     if (levels_.empty()) {
-      problem(directive.where, "condition-without-if", "this belongs to no `#if`");
+      problem(directive.where, "condition-without-if", "there is no `#if` before this");
       out_.hidden.push_back(directive.where);
       return;
     }
@@ -204,7 +204,7 @@ class Conditionals {
     if (directive.word == "ifndef") return !defines_.contains(condition);
     lookups_left_ = 10'000;  // macros that name others twice are worth billions of lookups
     const auto value = evaluate_constant(condition, scope(0));
-    if (!value) problem(directive.where, "bad-condition", "this condition is not understood");
+    if (!value) problem(directive.where, "bad-condition", "cannot parse this condition");
     return value.value_or(0) != 0;
   }
 

@@ -90,7 +90,7 @@ class ProfileScript {
     const ExprId count = build_.call("len", {build_.map("@left")});
     add_action("end", {},
                {build_.assign(variable("$now"), name("nsecs")), each, run("print", {build_.map("@waited_us")}),
-                run("printf", {build_.text("%d threads still wait: their time until now is in it\n"), count})});
+                run("printf", {build_.text("%d threads still wait: the output includes their time so far\n"), count})});
   }
 
   const ProfileOptions& options_;

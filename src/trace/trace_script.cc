@@ -206,7 +206,7 @@ class TraceScriptWriter : TargetScript {
     const bool wants_return = is_call && (needs_both || !has_list || target.wants_return);
     is_pair_ = wants_entry && wants_return;
     if (!target.results.empty() && (is_pair_ || !is_call))
-      return fail(fmt::format("`{}`: what is returned is not known yet when a call begins", target.text), 0,
+      return fail(fmt::format("`{}`: the return value is not known when a call begins", target.text), 0,
                   fmt::format("--when '{}' shows the calls of the first target for which this holds; alone, the "
                               "comparison shows the returns",
                               target.results.front().text));

@@ -120,7 +120,7 @@ Result<TraceTarget> parse_trace_target(const std::string& text) {
       out.wants_return = true;
     } else if (names_return(word)) {
       if (!is_comparison(word))
-        return fail(fmt::format("`{}`: what is returned can be shown as it is or compared", word), 0,
+        return fail(fmt::format("`{}`: a return value can only be shown or compared", word), 0,
                     "return, or return < 0");
       out.results.push_back(item);
       out.wants_return = true;

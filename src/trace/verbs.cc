@@ -58,10 +58,10 @@ class VerbScript : TargetScript {
         TRY_STATUS(add_group(found, probes));
     parts_.push_back(std::move(part));
     if (counted_twice_ > 0)
-      left_out_.push_back(fmt::format("{}: {} of its probes are those of an earlier target, which counts their calls",
+      left_out_.push_back(fmt::format("{}: an earlier target already has {} of its probes, and counts their calls",
                                       found.target.text, counted_twice_));
     if (without_return_ > 0)
-      left_out_.push_back(fmt::format("{}: left out {} function{} whose returns probes cannot see", found.target.text,
+      left_out_.push_back(fmt::format("{}: skipped {} function{} whose returns probes cannot see", found.target.text,
                                       without_return_, without_return_ == 1 ? "" : "s"));
     const bool has_none = script_.ast.actions.size() == before;
     const bool is_unsafe =
@@ -113,7 +113,7 @@ class VerbScript : TargetScript {
     const bool is_both = !target.filters.empty() || !target.values.empty();
     if (verb_ != Verb::kLatency && (!target.results.empty() || (verb_ == Verb::kArgs && target.wants_return)) &&
         is_both)
-      return fail(fmt::format("`{}`: what is returned is not known yet when a call begins", target.text), 0,
+      return fail(fmt::format("`{}`: the return value is not known when a call begins", target.text), 0,
                   "use two targets, or espy trace --when");
     if (!target.results.empty() && std::ranges::none_of(found.groups, has_result))
       return fail(

@@ -382,8 +382,8 @@ Lines keys_page(const View& view) {
       "f                 show folded maps, or fold them",
       "?                 show the keys; any key goes back",
       "",
-      "*                 is before what has changed",
-      ">                 is where a line was cut",
+      "*                 marks changed values",
+      ">                 marks truncated lines",
   };
   Lines out;
   for (const std::string_view line : kText) out.push_back({fit(line, view.columns)});

@@ -222,8 +222,8 @@ void HeldSink::release() {
   if (left_out_ > 0)
     inner().message(
         "runtime_error",
-        fmt::format("output while the screen was shown that is left out here (-o FILE keeps it): {} parts", left_out_),
-        "", 0, 0, 0);
+        output::counted(left_out_, "output record(s) skipped while the screen was shown (-o FILE keeps them)"), "", 0,
+        0, 0);
   for (const Kept& kept : kept_) kept.pass_on(inner());
   kept_.clear();
   bytes_ = left_out_ = 0;

@@ -121,7 +121,7 @@ TEST_F(UntrustedFileTest, WhatOnlyRootMayReadIsNotShownToAUser) {
   for (const uid_t user : {kUser, uid_t{0}}) EXPECT_THAT(reason("link", user), HasSubstr("link is not a file"));
   EXPECT_EQ(reason("directory/secret", 0), "");
   std::filesystem::create_hard_link(path("secret"), path("hard"));
-  for (const uid_t user : {kUser, uid_t{0}}) EXPECT_THAT(reason("hard", user), HasSubstr("has other names"));
+  for (const uid_t user : {kUser, uid_t{0}}) EXPECT_THAT(reason("hard", user), HasSubstr("has other hard links"));
   std::filesystem::remove(path("hard"));
   ASSERT_EQ(::chmod(path("secret").c_str(), 0644), 0);
   EXPECT_EQ(reason("secret", kUser), "");

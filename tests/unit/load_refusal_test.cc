@@ -104,9 +104,9 @@ TEST(RefusalReason, IsABugUnlessTheScriptTakesAddresses) {
   EXPECT_EQ(load::reason_of(outside, {}), RefusalReason::kOutside);
   EXPECT_TRUE(reported(outside, {}, true).starts_with("pointer-outside: "));
   EXPECT_EQ(reported(outside, {}, false),
-            "verifier: the kernel's verifier refused what espy made of this: invalid write to stack R10 off=0 size=8");
+            "verifier: the kernel's verifier rejected this program: invalid write to stack R10 off=0 size=8");
   EXPECT_EQ(reported(refusal_of(""), {}, false),
-            "verifier: the kernel's verifier refused what espy made of this: it gave no reason");
+            "verifier: the kernel's verifier rejected this program: it gave no reason");
 }
 
 }  // namespace

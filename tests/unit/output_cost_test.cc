@@ -29,18 +29,22 @@ CostReport report() {
   return out;
 }
 
+TEST(Losses, SentencesBeginWithTheirNumber) {
+  EXPECT_EQ(counted(1, "stack(s) lost"), "1 stack lost");
+  EXPECT_EQ(counted(3, "process(es) ended, with file(s)"), "3 processes ended, with files");
+}
+
 TEST(Cost, IsATable) {
-  EXPECT_EQ(
-      to_text(report()),
-      "cost of probe               events/s      runs/s    ns/run   hook ns       CPU        maps\n"
-      "uprobe:/bin/app:work             200         200        93       412     9.4 %       8 KiB\n"
-      "2 probes of one program          4.0         4.0         -         -    0.01 %       0 KiB\n"
-      "  tracepoint:a:c                 4.0\n"
-      "  1 others                       0.0\n"
-      "all                                                                      9.4 %      20 MiB\n"
-      "espy itself: 0.12 % of a CPU, 4096 KiB\n"
-      "timed in 10 windows, 5.0 % of 2.0 s, by the kernel; 29 ns of ns/run are the timing, which took 0.06 % of a "
-      "CPU\n");
+  EXPECT_EQ(to_text(report()),
+            "cost of probe               events/s      runs/s    ns/run   hook ns       CPU        maps\n"
+            "uprobe:/bin/app:work             200         200        93       412      9.4%       8 KiB\n"
+            "2 probes of one program          4.0         4.0         -         -     0.01%       0 KiB\n"
+            "  tracepoint:a:c                 4.0\n"
+            "  1 others                       0.0\n"
+            "all                                                                       9.4%      20 MiB\n"
+            "espy itself: 0.12% of a CPU, 4096 KiB\n"
+            "timed in 10 windows, 5.0% of 2.0 s, by the kernel; 29 ns of ns/run are the timing, which took 0.06% of a "
+            "CPU\n");
   EXPECT_EQ(to_text(CostReport()), "");
 }
 
@@ -60,7 +64,7 @@ TEST(Cost, IsARecordInJson) {
 TEST(Cost, MapsSayWhichShareOfTheEventsTheyHaveSeen) {
   MapView view = scalar("@", number(7));
   view.seen_share = 0.123;
-  EXPECT_EQ(shown("text", [&](Sink& sink) { sink.map(view); }), "@: 7 (sampled 12 %)\n");
+  EXPECT_EQ(shown("text", [&](Sink& sink) { sink.map(view); }), "@: 7 (sampled 12%)\n");
   EXPECT_EQ(shown("json", [&](Sink& sink) { sink.map(view); }),
             "{\"type\": \"map\", \"sampled\": 0.1230, \"data\": {\"@\": 7}}\n");
 }

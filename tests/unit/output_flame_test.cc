@@ -71,8 +71,8 @@ TEST(Folded, MapsWithoutStacksAreAside) {
 TEST(Flame, EqualFramesOfOneCallerAreOneBox) {
   const std::string svg =
       flame({keyed("@", {{stack(true, {"b", "main"}), {int64_t{3}}}, {stack(true, {"c", "main"}), {int64_t{1}}}})});
-  EXPECT_THAT(svg, HasSubstr("<title>main\n4 (100.00 %)</title>"));
-  EXPECT_THAT(svg, HasSubstr("<title>b\n3 (75.00 %)</title>"));
+  EXPECT_THAT(svg, HasSubstr("<title>main\n4 (100.00%)</title>"));
+  EXPECT_THAT(svg, HasSubstr("<title>b\n3 (75.00%)</title>"));
   EXPECT_THAT(svg, HasSubstr("x=\"75.0000%\" y=\"140\" width=\"25.0000%\""));
   EXPECT_EQ(count(svg, "<svg class=\"f"), 4U);
   EXPECT_THAT(svg, HasSubstr("\"104\" width=\"100.0000%\""));  // the root is at the top
@@ -117,13 +117,13 @@ TEST(Flame, SeveralMapsStandSideBySide) {
   const std::string svg =
       flame({keyed("@a", {{stack(true, {"f"}), {int64_t{1}}}}), keyed("@b", {{stack(true, {"f"}), {int64_t{1}}}})});
   EXPECT_THAT(svg, HasSubstr(">Stacks of @a, @b</text>"));
-  EXPECT_THAT(svg, HasSubstr("<title>@a\n1 (50.00 %)</title>"));
-  EXPECT_THAT(svg, HasSubstr("<title>@b\n1 (50.00 %)</title>"));
+  EXPECT_THAT(svg, HasSubstr("<title>@a\n1 (50.00%)</title>"));
+  EXPECT_THAT(svg, HasSubstr("<title>@b\n1 (50.00%)</title>"));
 }
 
 TEST(Flame, TheLastOfAMapCounts) {
   const auto view = [](int64_t weight) { return keyed("@", {{stack(true, {"f"}), {weight}}}); };
-  EXPECT_THAT(flame({view(5), view(7)}), HasSubstr("<title>all\n7 (100.00 %)</title>"));
+  EXPECT_THAT(flame({view(5), view(7)}), HasSubstr("<title>all\n7 (100.00%)</title>"));
 }
 
 TEST(Flame, NothingIsAPictureToo) { EXPECT_THAT(flame({}), HasSubstr("</svg>\n")); }

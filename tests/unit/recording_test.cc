@@ -144,7 +144,7 @@ TEST_F(RecordingTest, BlocksThatAreMissingOrDoubleAreReported) {
   EXPECT_EQ(read({0, 2, 3, 4}).first, 20u);
   EXPECT_THAT(read({0, 2, 3, 4}).second, ElementsAre(HasSubstr("blocks that are missing before byte")));
   EXPECT_EQ(read({0, 1, 1, 2, 3, 4}).first, 30u);
-  EXPECT_THAT(read({0, 1, 1, 2, 3, 4}).second, ElementsAre(HasSubstr("does not belong there; events left out: 10")));
+  EXPECT_THAT(read({0, 1, 1, 2, 3, 4}).second, ElementsAre(HasSubstr("does not belong there: 10 events skipped")));
   EXPECT_EQ(read({0, 1, 2, 3, 4, 2}).first, 30u);
   EXPECT_THAT(read({0, 1, 2, 3, 4, 2}).second, ElementsAre(HasSubstr("does not belong there")));
 }
@@ -163,7 +163,7 @@ TEST_F(RecordingTest, GivesBackWhatWasWritten) {
   writer->begin_event(1, 4'000, 0, renamed);  // another CPU's, a little earlier
   writer->add_stack(0);
   ASSERT_TRUE(writer->end_event());
-  const std::vector<std::string> incomplete = {"16 reads of memory failed", "2 stacks were lost"};
+  const std::vector<std::string> incomplete = {"16 memory reads failed", "2 stacks lost"};
   ASSERT_TRUE(writer->finish(9'000, incomplete));
 
   auto reader = Reader::open(path_);
@@ -324,14 +324,14 @@ TEST_F(RecordingTest, LeavesOutADamagedBlock) {
   auto reader = Reader::open(path_);
   ASSERT_TRUE(reader);
   EXPECT_EQ(count_events(*reader), 14U);
-  EXPECT_THAT(reader->damages(), ElementsAre(HasSubstr("its checksum does not match; events left out: 7")));
+  EXPECT_THAT(reader->damages(), ElementsAre(HasSubstr("its checksum does not match: 7 events skipped")));
   EXPECT_TRUE(reader->is_complete());
 
   bytes[second + 3] ^= 0x40;  // the header
   set_content(bytes);
   reader = Reader::open(path_);
   EXPECT_EQ(count_events(*reader), 5U);
-  EXPECT_THAT(reader->damages(), ElementsAre(HasSubstr("nothing behind it was read")));
+  EXPECT_THAT(reader->damages(), ElementsAre(HasSubstr("espy skipped the rest of the file")));
 }
 
 // Payloads with right checksums, as a hostile file has them.
@@ -359,7 +359,7 @@ TEST_F(RecordingTest, RefusesContentThatMakesNoSense) {
   for (int i = 0; i < 100'000; ++i) tasks += std::string("\0\1\1\1\1\1\1a\x40", 9) + std::string(2 * 64, '\0');
   for (const std::string& payload : {no_such_probe, no_such_task, no_such_place, long_text, many_parents, many_frames,
                                      stacks, tasks, std::string("\xff")})
-    EXPECT_THAT(read(payload), ElementsAre(HasSubstr("its content makes no sense; events left out: 3")));
+    EXPECT_THAT(read(payload), ElementsAre(HasSubstr("its content makes no sense: 3 events skipped")));
 }
 
 TEST_F(RecordingTest, TakesTheMostFramesThatAPlaceCanHave) {
@@ -420,9 +420,9 @@ TEST_F(RecordingTest, RefusesTimesThatAreTooFarAway) {
     EXPECT_EQ(count_events(*reader), 1U);
     EXPECT_LT(reader->last_ns(), kYear);
     EXPECT_TRUE(reader->is_complete());
-    EXPECT_THAT(reader->damages(), ElementsAre(HasSubstr("its content makes no sense; events left out: 1"),
-                                               HasSubstr("its time makes no sense; events left out: 0"),
-                                               HasSubstr("its time makes no sense; events left out: 0")));
+    EXPECT_THAT(reader->damages(), ElementsAre(HasSubstr("its content makes no sense: 1 events skipped"),
+                                               HasSubstr("its time makes no sense: 0 events skipped"),
+                                               HasSubstr("its time makes no sense: 0 events skipped")));
   }
   set_blocks({{{.event_count = 1}, event_at(9 * kYear)}, {{.kind = BlockKind::kEnd, .last_ns = 9 * kYear}, ""}});
   auto reader = Reader::open(path_);
@@ -483,9 +483,9 @@ TEST_F(RecordingTest, FollowsAFileThatIsCutOff) {
 
 TEST_F(RecordingTest, ExplainsWhatIsNoRecording) {
   set_content("#!/bin/sh\necho hello world\n");
-  EXPECT_THAT(Reader::open(path_).error().message, HasSubstr("is no recording of espy"));
+  EXPECT_THAT(Reader::open(path_).error().message, HasSubstr("is not a recording of espy"));
   set_content("");
-  EXPECT_THAT(Reader::open(path_).error().message, HasSubstr("is no recording of espy"));
+  EXPECT_THAT(Reader::open(path_).error().message, HasSubstr("is not a recording of espy"));
   set_content(std::string(kFileMagic) + std::string("\x09\0\0\0\0\0\0\0", 8));
   EXPECT_THAT(Reader::open(path_).error().message, HasSubstr("is a recording of version 9, and this espy reads"));
   EXPECT_THAT(Reader::open("/dev/null").error().message, HasSubstr("/dev/null"));
@@ -685,7 +685,7 @@ TEST_F(FileRingTest, ReadsWhatIsLeft) {
   ASSERT_TRUE(reader) << reader.error().message;
   EXPECT_EQ(count_events(*reader), 35U);
   EXPECT_FALSE(reader->is_complete());
-  EXPECT_THAT(reader->damages(), ElementsAre(HasSubstr(file(6) + " is no recording"),
+  EXPECT_THAT(reader->damages(), ElementsAre(HasSubstr(file(6) + " is not a recording"),
                                              HasSubstr("files of the ring that are missing before " + file(3) + ": 1"),
                                              HasSubstr(file(3) + " was cut off")));
 }

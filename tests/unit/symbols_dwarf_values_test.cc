@@ -224,7 +224,7 @@ int main(int n, char **v) {
   EXPECT_EQ(why["k"], "");
   EXPECT_EQ(why["a"], "");
   EXPECT_EQ(why["g"], "");
-  EXPECT_THAT(why["h"], ::testing::AnyOf("is behind an argument that the compiler may have removed",
+  EXPECT_THAT(why["h"], ::testing::AnyOf("comes after an argument that the compiler may have removed",
                                          ::testing::StartsWith("cannot be known here: the ")));
 }
 

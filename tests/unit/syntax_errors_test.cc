@@ -95,7 +95,7 @@ TEST(Errors, Literals) {
 t.bt:1:41: error: `12abc` is not a number [malformed-integer]
   1 | begin { $x = 18446744073709551616; $y = 12abc; $z = "\q"; $w = 1.5; $c = 'a'; $d = 089; }
     |                                         ^~~~~ durations end in ns, us, ms, s, m, h or d
-t.bt:1:54: error: this is no escape [unknown-escape]
+t.bt:1:54: error: invalid escape sequence [unknown-escape]
   1 | begin { $x = 18446744073709551616; $y = 12abc; $z = "\q"; $w = 1.5; $c = 'a'; $d = 089; }
     |                                                      ^~ \n \t \r \" \\ \0nn \xnn are
 t.bt:1:64: error: there are no floating-point numbers [no-floating-point]
@@ -111,10 +111,10 @@ t.bt:1:84: error: `089` is not a number [malformed-integer]
 }
 TEST(Errors, TopLevel) {
   EXPECT_EQ(Parsed("printf(\"x\");\nlet $x = 1;\n}\nkprobe:f print(1)\n{ }\nfn f() { }\nuprobe:/a b:f { }\n").errors(),
-            R"x(t.bt:1:7: error: statements stand inside an action [statement-outside-action]
+            R"x(t.bt:1:7: error: a statement must be inside an action [statement-outside-action]
   1 | printf("x");
     |       ^ begin { ... }
-t.bt:2:5: error: variables live inside an action [variable-outside-action]
+t.bt:2:5: error: a variable must be inside an action [variable-outside-action]
   2 | let $x = 1;
     |     ^~ maps are global: `@x`
 t.bt:3:1: error: this `}` closes nothing [unopened-brace]

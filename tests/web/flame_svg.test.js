@@ -19,7 +19,7 @@ function open(frames, height = 400) {
   const boxes = frames.map(
       ([name, depth, x, width]) => element(
           'svg', {class: 'f', 'data-d': depth, x: x + '%', width: width + '%', y: 0},
-          element('title', {}, name + '\n1 (1.00 %)'), element('rect'), element('text', {}, name)));
+          element('title', {}, name + '\n1 (1.00%)'), element('rect'), element('text', {}, name)));
   const script = element('script');
   const picture = element(
       'svg', {'data-row': 18, 'data-top': 84}, element('text', {class: 'details', 'data-hint': 'hint'}),
@@ -50,10 +50,10 @@ test('what lies in a frame that was found is not counted again', () => {
   const use = new Browser().load(kFlame);
   const frames = kFrames.map(([name, depth, x, width]) => ({name, depth, x, width}));
   const find = text => use('foundText')(use('findFrames')(frames, use('patternOf')(text)));
-  assert.strictEqual(find('main|read'), '2 frames, 60.00 % of all');
-  assert.strictEqual(find('IDLE'), '1 frame, 40.00 % of all');
-  assert.strictEqual(find('nothing'), '0 frames, 0.00 % of all');
-  assert.strictEqual(find('read(('), '0 frames, 0.00 % of all');
+  assert.strictEqual(find('main|read'), '2 frames, 60.00% of all');
+  assert.strictEqual(find('IDLE'), '1 frame, 40.00% of all');
+  assert.strictEqual(find('nothing'), '0 frames, 0.00% of all');
+  assert.strictEqual(find('read(('), '0 frames, 0.00% of all');
 });
 
 test('an unfinished pattern is searched for as it is', () => {
@@ -107,7 +107,7 @@ test('the search marks frames until Escape', () => {
   pick('input').value = 'write';
   pick('input').dispatch('input');
   const found = () => boxes.filter(box => /found/.test(box.className)).length;
-  assert.strictEqual(pick('.matched').textContent, '1 frame, 58.00 % of all');
+  assert.strictEqual(pick('.matched').textContent, '1 frame, 58.00% of all');
   assert.strictEqual(found(), 1);
   browser.document.dispatch('keydown', {key: 'Escape'});
   assert.strictEqual(pick('input').value, '');
@@ -124,7 +124,7 @@ test('names make no markup', () => {
   const draw = name => {
     const {picture, boxes, pick} = open([['all', 0, 0, 100], [name, 1, 0, 50]]);
     boxes[1].dispatch('mouseover');
-    assert.strictEqual(pick('.details').textContent, name + '   1 (1.00 %)');
+    assert.strictEqual(pick('.details').textContent, name + '   1 (1.00%)');
     picture.dispatch('mouseover');
     assert.strictEqual(pick('.details').textContent, 'hint');
     pick('input').value = name;

@@ -98,9 +98,9 @@ test('folded stacks are those of -f folded', () => {
 test('a click goes into a frame, and Show all back', () => {
   const view = makeView(mapOf(kStacks, kFrames));
   const group = name => view.picture.children.find(each => each.querySelector('text')?.textContent === name);
-  assert.strictEqual(view.details.textContent, 'all: 12 (100.00 %)');
+  assert.strictEqual(view.details.textContent, 'all: 12 (100.00%)');
   group('read').children[0].dispatch('mousemove');
-  assert.strictEqual(view.details.textContent, 'read: 7 (58.33 %)');
+  assert.strictEqual(view.details.textContent, 'read: 7 (58.33%)');
   group('read').children[0].dispatch('click');
   assert.deepStrictEqual(view.path, ['main', 'read']);
   assert.strictEqual(view.showAll.disabled, false);
@@ -124,7 +124,7 @@ test('the search shows the share of what it finds', () => {
   const view = makeView(mapOf(kStacks, kFrames));
   view.search.value = 'WRITE';
   view.show();
-  assert.strictEqual(view.details.textContent, 'all: 12 (100.00 %), found: 5 (41.67 %)');
+  assert.strictEqual(view.details.textContent, 'all: 12 (100.00%), found: 5 (41.67%)');
   const fills = view.picture.querySelectorAll('rect').map(each => each.getAttribute('fill'));
   assert.strictEqual(fills.filter(fill => fill === '#c04ad0').length, 2);
 });
@@ -157,6 +157,6 @@ test('names make no markup', () => {
     const harmless = makeView(mapOf([[4, 0, 1, 2]], ['abcd', 'fabcd', 'abcd_[k]'], '@a', 'uuk'));
     if (name) assert.strictEqual(shape(hostile.panel), shape(harmless.panel));
     hostile.tell(hostile.boxes[1].node, null);
-    assert.strictEqual(hostile.details.textContent, name + ': 4 (100.00 %)');
+    assert.strictEqual(hostile.details.textContent, name + ': 4 (100.00%)');
   }
 });

@@ -97,9 +97,9 @@ test('each map has a panel before the log, which changes with the shape of the m
 test('the margin has what was lost, and what the run costs', () => {
   const use = new Browser().load(kPage);
   assert.deepStrictEqual(use('lossRows')({hits: 5, missed: 0}), [['nothing', 'exact', 'exact']]);
-  assert.deepStrictEqual(use('lossRows')({missed: 1234, skipped_probes: 2, cut_strings: 0}), [
+  assert.deepStrictEqual(use('lossRows')({missed: 1234, skipped_probes: 2, truncated_strings: 0}), [
     ['missed runs', '1,234', 'lost'],
-    ['events that no program saw: numbers are too low', '', 'meaning'],
+    ['events that no program saw: counts are too low', '', 'meaning'],
     ['skipped probes', '2', 'lost'],
     ['probes that could not be attached', '', 'meaning'],
   ]);
@@ -107,16 +107,16 @@ test('the margin has what was lost, and what the run costs', () => {
   assert.deepStrictEqual(use('lossBadge')({missed: 0, reasons: []}), ['exact', 'exact']);
   assert.deepStrictEqual(use('lossBadge')({missed: 1234}), ['1,234 missed runs', 'lost']);
   assert.deepStrictEqual(
-      use('lossBadge')({missed: 1, cut_loops: 2, reasons: ['x']}), ['1 missed runs, and 2 more', 'lost']);
+      use('lossBadge')({missed: 1, stopped_loops: 2, reasons: ['x']}), ['1 missed runs, and 2 more', 'lost']);
   assert.deepStrictEqual(use('lossBadge')({reasons: ['x']}), ['not exact', 'lost']);
   const cost = {cpus: 0.5, map_bytes: 4096, tracer_bytes: 2097152};
   assert.deepStrictEqual(
       use('costRows')(messageOf({cost})).map(([, value]) => value),
-      ['1,000', '50.0 %', '4 KiB', '1.00 %', '0.5 s', '2.0 MiB', 1, '0.1.0']);
-  assert.strictEqual(use('costRows')(messageOf())[1][1], '0.00 %');
+      ['1,000', '50.0%', '4 KiB', '1.00%', '0.5 s', '2.0 MiB', 1, '0.1.0']);
+  assert.strictEqual(use('costRows')(messageOf())[1][1], '0.00%');
   assert.deepStrictEqual(
       use('programRows')([['kprobe:f', 0.02, 1500, 12345.6], ['end', 0, null, 0]]),
-      [['kprobe:f', '2.00 %, 1,500 ns, 12.3k/s'], ['end', '0.00 %, 0/s']]);
+      [['kprobe:f', '2.00%, 1,500 ns, 12.3k/s'], ['end', '0.00%, 0/s']]);
 });
 
 test('maps in the order of the script, numbers first; more than a screen of them have a list', () => {

@@ -53,7 +53,7 @@ def below(world):
                               capture_output=True, timeout=w.LONGEST,
                               env={**os.environ, "ESPY": world.espy, "OPTIONS": options, "SCRIPT": SCRIPT, "CALLS": str(CALLS)})
         pid = re.search(r"^numbered (\d+)$", done.stdout, re.M)
-        if "not all that was shown is exact" in done.stdout and "status 1" in done.stdout:
+        if "output is not exact" in done.stdout and "status 1" in done.stdout:
             continue
         check(pid and "status 0" in done.stdout, done.stdout + done.stderr)
         for line in (f"@n: {CALLS}", f"@by[{pid[1]}, {pid[1]}]: {CALLS}", f"@g[{pid[1]}]: {CALLS}"):

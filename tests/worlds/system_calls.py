@@ -11,7 +11,7 @@ sys.dont_write_bytecode = True
 import world as w
 from world import build, check, skip
 
-SKIPPED = "were skipped by the kernel"  # as Linux 7.2 does where a program is preempted
+SKIPPED = "skipped by the kernel"  # as Linux 7.2 does where a program is preempted
 ENTRY, EXIT = "tracepoint:syscalls:sys_enter_", "tracepoint:syscalls:sys_exit_"
 
 

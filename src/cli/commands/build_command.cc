@@ -61,7 +61,7 @@ Status set_unit(Options& options, std::string_view) {
 
 constexpr OptionRow kRows[] = {
     {0, "for", "CPU", "target CPU: arm64 or amd64; give its espy binary with --espy", set_cpu},
-    {0, "espy", "FILE", "the espy binary that becomes the tool (this one)", set_executable},
+    {0, "espy", "FILE", "make the tool from this espy binary (the running one)", set_executable},
     {0, "on", "KERNEL",
      "check the script for this kernel, a file of `espy snapshot`; may be repeated (the running kernel)", add_kernel},
     {0, "systemd", "", "also write TOOL.service, a systemd unit", set_unit},
@@ -185,7 +185,7 @@ Result<int> build_tool(const Options& given, const Host& host) {
         fmt::format("the headers that the script includes were compiled for this CPU, not for {}", base.arch->name), 0,
         "build the tool on that CPU, or define in the script what it uses");
   if (own(given).writes_unit && verdict->capabilities.empty())
-    return fail("the capabilities that the unit grants are those of a script that was checked", 0,
+    return fail("the systemd unit needs a checked script to know its capabilities", 0,
                 "--on KERNEL checks it for a kernel of the other CPU");
   tool.options = verdict->options;
   if (!tool.knows_all_options)

@@ -138,7 +138,7 @@ constexpr Example kCheckExamples[] = {
 
 extern const Command kCheck = {
     .word = "check",
-    .summary = "tell whether scripts run on a kernel, and what is missing",
+    .summary = "check whether scripts run on a kernel, and list missing features",
     .topic = Topic::kScripts,
     .operands = Operands::kNames,
     .takes_script_arguments = true,

@@ -74,7 +74,7 @@ int explain(const Options& options, const Host&) {
     if (text.empty()) {
       const std::string near = nearest(id, diagnostic_ids());
       return complain({fmt::format("there is no diagnostic `{}`", id), 0,
-                       near.empty() ? "an id stands in brackets at the end of a message: [unknown-name]"
+                       near.empty() ? "the id is in brackets at the end of a message: [unknown-name]"
                                     : fmt::format("did you mean `{}`?", near)});
     }
     out += (out.empty() ? "" : "\n") + text;
@@ -84,7 +84,7 @@ int explain(const Options& options, const Host&) {
 }
 
 constexpr std::string_view kUsage[] = {"explain ID..."};
-constexpr std::string_view kNotes = "The ID of an error or warning stands in brackets at the end of its first line.\n";
+constexpr std::string_view kNotes = "The ID of an error or warning is in brackets at the end of its first line.\n";
 constexpr Example kExamples[] = {{"espy explain bad-operands", "explain an error"},
                                  {"espy explain key-mismatch type-mismatch", "explain two errors"}};
 

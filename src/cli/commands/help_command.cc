@@ -195,7 +195,7 @@ std::vector<std::string_view> short_names(const OptionGroup& group) {
 
 // The groups, with the names of their options.
 std::string option_index() {
-  std::string out = "General options. `espy help options WORD` explains those of a group, `all` every one.\n\n";
+  std::string out = "General options. `espy help options WORD` explains a group, `all` every option.\n\n";
   for (const OptionGroup& group : option_groups()) {
     std::string names;
     for (const std::string_view name : short_names(group))

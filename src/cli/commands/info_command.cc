@@ -318,7 +318,7 @@ std::optional<size_t> list_types(const std::string& pattern, Environment& e) {
   }
   if (count == 0)
     complain({fmt::format("the kernel has no type `{}`", pattern), 0,
-              e.kernel->has_btf() ? "" : "it tells no types at all: it has no BTF"});
+              e.kernel->has_btf() ? "" : "the kernel has no BTF, so its types are not known"});
   return count;
 }
 
@@ -511,9 +511,9 @@ int show_kernel_info(const Options& options, const Host& host) {
   for (const kernel::FeatureRow& row : kernel::feature_rows())
     add_row(row.name, e.kernel->has(row.feature), row.how, fmt::format("{} (Linux {})", row.meaning, row.since));
   out +=
-      "\ntried by program, map, link, event: making one; helper: asking the verifier for it; types: finding it in "
-      "BTF;\n"
-      "file: reading it\n";
+      "\nHow espy tries a feature: program, map, link, event: creates one. helper: asks the verifier. types: looks in "
+      "BTF.\n"
+      "file: reads it.\n";
   out += "\nprobe types:";
   for (const spec::Provider* provider : e.registry.providers()) out += fmt::format(" {}", provider->name);
   std::fputs((out + "\n").c_str(), stdout);

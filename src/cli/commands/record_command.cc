@@ -86,9 +86,9 @@ Status add_scripts(const Options& options, Environment& e, record::RecordWishes&
 }
 
 constexpr OptionRow kRows[] = {
-    {0, "for", "SCRIPT", "record what this script reads of its probes (may be given again)", add_script},
-    {0, "size", "BYTES", "record this much of each text and struct that an argument points to (256)", set_size},
-    {0, "depth", "N", "record texts and structs behind this many pointers (1)", set_depth},
+    {0, "for", "SCRIPT", "record the data that this script reads (may be repeated)", add_script},
+    {0, "size", "BYTES", "record this many bytes of each string and struct (256)", set_size},
+    {0, "depth", "N", "record strings and structs behind this many pointers (1)", set_depth},
     {0, "parents", "N", "record the ids and names of this many parents of each task (1)", set_parents},
     {0, "kstack", "", "record the kernel stack of each event", set_stack<&record::RecordWishes::kernel_stack>},
     {0, "ustack", "", "record the user stack of each event", set_stack<&record::RecordWishes::user_stack>},
@@ -182,7 +182,7 @@ int take_snapshot(const Options& options, const Host& host) {
   const auto unknown = write_to_output(options, *(*environment)->kernel);
   if (!unknown) return complain(unknown.error());
   if (unknown->empty()) return EXIT_SUCCESS;
-  std::string out = "espy: the snapshot does not tell everything, for lack of rights:\n";
+  std::string out = "espy: the snapshot is not complete, because espy lacks rights:\n";
   for (const std::string& each : *unknown) out += fmt::format("  {}\n", each);
   out += "  hint: `espy check --on` says \"not known\" where a script depends on it; sudo takes a whole one\n";
   std::fputs(printable(out).c_str(), stderr);
@@ -192,7 +192,7 @@ int take_snapshot(const Options& options, const Host& host) {
 constexpr std::string_view kSnapshotUsage[] = {"snapshot > KERNEL", "snapshot -o KERNEL"};
 constexpr std::string_view kSnapshotCommon[] = {"output"};
 constexpr std::string_view kSnapshotNotes =
-    "KERNEL tells what scripts need of this kernel: functions, tracepoints, types,\nfeatures.\n";
+    "KERNEL has the facts that scripts need: functions, tracepoints, types,\nfeatures.\n";
 
 constexpr Example kSnapshotExamples[] = {
     {"espy snapshot > KERNEL", "describe this kernel in a file"},

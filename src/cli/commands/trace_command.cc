@@ -92,11 +92,11 @@ int trace(const Options& options, const Host& host) {
 constexpr std::string_view kUsage[] = {"trace [OPTION...] TARGET..."};
 constexpr std::string_view kCommon[] = {"pid",       "cmd",    "follow", "comm",  "cgroup",
                                         "container", "output", "format", "quiet", "dump"};
-constexpr std::string_view kNotes = "`espy help target` shows what a TARGET is.\n";
+constexpr std::string_view kNotes = "`espy help target` explains TARGET.\n";
 constexpr Example kExamples[] = {
     {"espy trace 'vfs_read(count > 4096, file->f_path.dentry->d_name.name, count)'",
      "show large reads, with the name of the file"},
-    {"espy trace --graph --when 'return < 0' -c ./shop './shop:*'", "show the calls below those that fail"}};
+    {"espy trace --graph --when 'return < 0' -c ./shop './shop:*'", "show failed calls with everything they called"}};
 
 }  // namespace
 

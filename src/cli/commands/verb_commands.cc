@@ -68,7 +68,7 @@ Status set_off_cpu(Options& options, std::string_view) {
 constexpr OptionRow kDuration = {'d', "duration", "TIME", "end after this time, such as 10s or 500ms", set_duration};
 constexpr OptionRow kInterval = {0, "interval", "TIME", "show the numbers of each interval, such as 1s or 0.2",
                                  set_interval};
-constexpr OptionRow kBy = {0, "by", "EXPR", "one number for each value of EXPR, such as an argument", set_by};
+constexpr OptionRow kBy = {0, "by", "EXPR", "show one number for each value of EXPR, such as an argument", set_by};
 
 constexpr OptionRow kCountRows[] = {kDuration, kInterval, kBy};
 constexpr OptionRow kStackRows[] = {
@@ -79,7 +79,7 @@ constexpr OptionRow kStackRows[] = {
 constexpr OptionRow kArgRows[] = {
     kDuration,
     kInterval,
-    {0, "frequency", "", "count each value, no histogram", set_wish<&trace::VerbOptions::is_frequency>}};
+    {0, "frequency", "", "count each value instead of a histogram", set_wish<&trace::VerbOptions::is_frequency>}};
 constexpr OptionRow kProfileRows[] = {
     kDuration,
     {'F', "frequency", "HZ", "take HZ samples a second of each CPU (99)", set_frequency},
@@ -124,7 +124,7 @@ constexpr std::string_view kLatencyUsage[] = {"latency [OPTION...] TARGET..."};
 constexpr std::string_view kStackUsage[] = {"stacks [OPTION...] TARGET..."};
 constexpr std::string_view kArgUsage[] = {"args [OPTION...] 'TARGET(ARGUMENT)'..."};
 constexpr std::string_view kProfileUsage[] = {"profile [OPTION...] [-p PID | -c COMMAND]"};
-constexpr std::string_view kNotes = "`espy help target` shows what a TARGET is.\n";
+constexpr std::string_view kNotes = "`espy help target` explains TARGET.\n";
 constexpr std::string_view kCommon[] = {"pid",       "cmd",    "follow", "comm",  "cgroup",
                                         "container", "output", "format", "strict"};
 

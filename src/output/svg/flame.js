@@ -66,7 +66,7 @@ function findFrames(frames, pattern) {
 }
 
 function foundText({found, share}) {
-  return found.length + (found.length === 1 ? ' frame, ' : ' frames, ') + share.toFixed(2) + ' % of all';
+  return found.length + (found.length === 1 ? ' frame, ' : ' frames, ') + share.toFixed(2) + '% of all';
 }
 
 class FlameGraph {

@@ -231,7 +231,7 @@ class FlameView extends View {
   // Shows the weight of a frame, and of all that `pattern` finds if there is one.
   tell(node, pattern) {
     const noun = this.map.sampled ? ' samples' : this.map.unit ? ' ' + this.map.unit : '';
-    const shown = weight => `${grouped(weight)}${noun} (${(weight / (this.root.total || 1) * 100).toFixed(2)} %)`;
+    const shown = weight => `${grouped(weight)}${noun} (${(weight / (this.root.total || 1) * 100).toFixed(2)}%)`;
     const found = pattern ? ', found: ' + shown(foundWeight(this.root, pattern)) : '';
     this.details.textContent = node.name + ': ' + shown(node.total) + found;
   }

@@ -75,7 +75,7 @@ function grownNumber(map, [, value]) {
 }
 
 function percent(share) {
-  return (share * 100).toFixed(share < 0.1 ? 2 : 1) + ' %';
+  return (share * 100).toFixed(share < 0.1 ? 2 : 1) + '%';
 }
 
 function byteSize(bytes) {

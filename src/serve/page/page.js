@@ -132,16 +132,16 @@ function showAll() {
 
 // A key of the message, its name, and what it means.
 const kLosses = [
-  ['missed', 'missed runs', 'events that no program saw: numbers are too low'],
+  ['missed', 'missed runs', 'events that no program saw: counts are too low'],
   ['lost_records', 'lost records', 'lines of the log that are missing'],
-  ['full_map', 'updates of full maps', 'keys that had no room: raise max_map_keys'],
+  ['lost_updates', 'lost updates', 'keys that had no room: raise max_map_keys'],
   ['lost_stacks', 'lost stacks', 'stacks that are missing'],
-  ['guessed_stacks', 'guessed stacks', 'stacks that may be wrong or lack callers'],
-  ['cut_strings', 'cut strings', 'texts longer than max_strlen'],
-  ['failed_reads', 'failed reads', 'memory that could not be read counts as 0'],
-  ['cut_loops', 'cut loops', 'loops that the kernel ended at its limit'],
-  ['bad_values', 'bad values', 'values that could not be used'],
-  ['over_budget', 'over budget', 'events that --budget left out'],
+  ['uncertain_stacks', 'uncertain stacks', 'stacks that may be wrong or incomplete'],
+  ['truncated_strings', 'truncated strings', 'strings longer than max_strlen'],
+  ['read_errors', 'read errors', 'failed memory reads, which returned 0'],
+  ['stopped_loops', 'stopped loops', 'loops that reached the iteration limit of the kernel'],
+  ['bad_values', 'bad values', 'divisions by zero, array indexes out of range'],
+  ['over_budget', 'over budget', 'events skipped by --budget'],
   ['skipped_probes', 'skipped probes', 'probes that could not be attached'],
 ];
 

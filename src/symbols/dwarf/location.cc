@@ -438,7 +438,7 @@ class LocationTranslator {
   void value_from_caller(unsigned number) {
     const std::vector<Call>* calls = file_.calls().calls_to(frame_->function);
     if (calls == nullptr || calls->empty() || frame_->depth() == kMaxCallers) return out_.fail(kGone);
-    if (calls->size() > kMaxCallSites) return out_.fail("is known to the callers alone, and there are too many");
+    if (calls->size() > kMaxCallSites) return out_.fail("is known only to the callers, and there are too many");
     std::vector<types::CallSite> known;
     for (const Call& call : *calls)
       if (auto steps = in_caller(call, number)) known.push_back({call.return_address, std::move(*steps)});

@@ -272,8 +272,7 @@ std::optional<types::TypeId> stand_in(types::Types& types, const Dwarf_Die& plai
 // ---- Functions
 
 constexpr std::string_view kNoCall = "cannot be known here: the function does not follow the calling convention";
-constexpr std::string_view kMaybeNoCall =
-    "cannot be known here: the compiler may have changed the calling convention, and does not tell";
+constexpr std::string_view kMaybeNoCall = "cannot be known here: the compiler may have changed the calling convention";
 constexpr std::string_view kOtherLanguage = "cannot be known here: its language has a calling convention of its own";
 
 // LLVM removes results that no caller uses (DeadArgumentElimination). From version 15 on the function is marked then.

@@ -72,7 +72,7 @@ std::pair<std::string, std::string> with_own_strings(std::string offsets, size_t
 Result<Package> Package::open(const std::string& path) {
   Package out(TRY(ElfImage::open(path)));
   out.read_index();
-  if (out.rows_.empty()) return fail(path + " is no package of debug information");
+  if (out.rows_.empty()) return fail(path + " is not a package of debug information");
   return out;
 }
 

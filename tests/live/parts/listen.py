@@ -124,6 +124,7 @@ def numbers():
     buckets = {bucket["max"]: bucket["count"] for bucket in maps["@sizes"]}
     print("histogram", found['espy_sizes_bucket{le="15.0"}'] == str(buckets[15]),
           found['espy_sizes_bucket{le="8191.0"}'] == found["espy_sizes_count"] == str(sum(buckets.values())))
+    print("losses", [found.get(name) for name in ('espy_losses_total{kind="lost_updates"}', 'espy_lost_total{kind="full_map"}')])
 
 
 def formats():
