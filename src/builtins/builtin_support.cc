@@ -259,9 +259,10 @@ TypeId check_format_values(check::Checker& checker, const spec::CallSite& call, 
   const std::vector<size_t> stray = output::stray_percents(*text);
   for (const size_t at : stray) {
     if (differs) break;
-    checker.warning("percent-sign", span,
-                    fmt::format("`{}` in the format is no conversion and is printed as it is", stray_text(*text, at)),
-                    kConversions);
+    checker.warning(
+        "percent-sign", span,
+        fmt::format("`{}` in the format is not a conversion and is printed as it is", stray_text(*text, at)),
+        kConversions);
   }
   if (differs) {
     const std::string counts = fmt::format("the format needs {} {}, but {} {} given", expected,
@@ -270,7 +271,8 @@ TypeId check_format_values(check::Checker& checker, const spec::CallSite& call, 
       checker.error("format-arguments", call.span, counts);
     else
       checker.error("format-arguments", call.span,
-                    fmt::format("{}: `{}` is no conversion", counts, stray_text(*text, stray.front())), kConversions);
+                    fmt::format("{}: `{}` is not a conversion", counts, stray_text(*text, stray.front())),
+                    kConversions);
   }
   return nothing;
 }
