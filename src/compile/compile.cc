@@ -108,7 +108,7 @@ source::Diagnostics errors_of(const std::vector<bpf::EmitProblem>& problems, con
 
 void report_too_long(source::Diagnostics& diagnostics, source::Span span) {
   diagnostics.error("action-too-long", span,
-                    "the kernel refuses so long an action: it examines at most a million instructions, and 8192 "
+                    "the action is too long for the kernel: it examines at most a million instructions, and 8192 "
                     "branches in a row",
                     "split it into several actions; the actions of a probe run in the order of the script");
 }

@@ -40,7 +40,7 @@ def refused(espy):
     yield s.full_file(espy, "json"), "cannot write: No space left on device"
     yield s.full_disk(espy, "lines"), "cannot write: No space left on device"
     yield s.closed_descriptors(espy, "lines", (1,)), "cannot write: Bad file descriptor"
-    yield s.hidden(espy, "hello", "cpus"), "how many CPUs there may be is unknown"
+    yield s.hidden(espy, "hello", "cpus"), "cannot determine the number of possible CPUs"
     yield s.missing_capabilities(espy, "hello", ["sys_admin", "bpf"]), "tracing needs CAP_BPF, which this process lacks"
 
 

@@ -58,7 +58,7 @@ def evicted(world):
         if "[kernel-lacks]" in done.stderr:
             return "the kernel cannot count the keys"
         count = int(re.search(r"% (\d+)\]", script)[1])
-        is_told = "keys that made room for newer ones" in done.stderr and done.returncode == 1
+        is_told = re.search(r"\d+ keys? evicted from @", done.stderr) is not None and done.returncode == 1
         check(is_told or (f"{count} keys" in done.stdout and done.returncode == 0), done.stdout + done.stderr)
 
 

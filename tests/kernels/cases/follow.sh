@@ -8,8 +8,8 @@ for probe in kprobe fentry; do
   # A preemptible kernel leaves out a program that it has interrupted on the same CPU; espy says how often. A start of a
   # process that is left out is ten reads.
   seen=$(sed -n 's/^@: //p' expect.out)
-  skipped=$(sed -n '/^WARNING: starts and ends of .* skipped by the kernel/s/.*: \(.*\)/10 * \1/p;
-    /^WARNING: probes .* skipped by the kernel/s/.*: //p' expect.out | paste -sd+)
+  skipped=$(sed -n 's/^WARNING: \([0-9]*\) process events\{0,1\} skipped by the kernel.*/10 * \1/p;
+    s/^WARNING: \([0-9]*\) events\{0,1\} skipped by the kernel.*/\1/p' expect.out | paste -sd+)
   [ "$seen" = 30 ] || { [ "$seen" -lt 30 ] && [ $((seen + ${skipped:-0})) -ge 30 ]; } || { cat expect.out; exit 1; }
 done
 # The map of processes of programs of perf events, which old kernels want preallocated.

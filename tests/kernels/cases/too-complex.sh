@@ -8,4 +8,4 @@ END
 for n in $(seq 200); do echo "    if (nsecs % $n == 1) { @a$n = \$i; } else if (\$i % 7 == $n) { @b[$n, \$i] = count(); }" >>long.bt; done
 printf '  }\n}\n' >>long.bt
 "$ESPY" -q --dry-run long.bt && skip 'this kernel takes it'
-expect 'refuses an action as long as this' "$ESPY" -q --dry-run long.bt
+expect 'action is too long for the kernel' "$ESPY" -q --dry-run long.bt

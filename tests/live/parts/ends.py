@@ -76,7 +76,7 @@ def stalled_pipe(name, flags=0):
     process, errors = attached(CHATTY, stdout=writer)
     wait_until(lambda: is_blocked(process))
     process.send_signal(signal.SIGINT)
-    print(f"{name}: {status_of(process)}", "nobody has read" in text_of(errors))
+    print(f"{name}: {status_of(process)}", "the reader has not read" in text_of(errors))
 
 
 def takes(process, number):
