@@ -69,7 +69,7 @@ complete -c espy -l slower-than -x -d 'show only calls that take longer, such as
 complete -c espy -l before -x -d 'with --when: also show the last N calls of the thread before'
 complete -c espy -s n -l events -x -d 'end after N events'
 complete -c espy -l interval -x -d 'show the numbers of each interval, such as 1s or 0.2'
-complete -c espy -l by -x -d 'show show show show one number for each value of EXPR, such as an argument'
+complete -c espy -l by -x -d 'show one number for each value of EXPR, such as an argument'
 complete -c espy -l kstack -d 'count kernel stacks'
 complete -c espy -l ustack -d 'count user stacks'
 complete -c espy -l frequency -d 'count each value instead of a histogram'

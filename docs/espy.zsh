@@ -86,7 +86,7 @@ local -a espy_options=(
   '*-n[end after N events]:N: '
   '*--events[end after N events]:N: '
   '*--interval[show the numbers of each interval, such as 1s or 0.2]:TIME: '
-  '*--by[show show show show one number for each value of EXPR, such as an argument]:EXPR: '
+  '*--by[show one number for each value of EXPR, such as an argument]:EXPR: '
   '*--kstack[count kernel stacks]'
   '*--ustack[count user stacks]'
   '*--frequency[count each value instead of a histogram]'

@@ -273,7 +273,8 @@ void count_short_stack(Lowering& lowering, ValueId state, uint32_t frames) {
       [&] {
         const int64_t anonymous = int64_t{program::kAnonymousCode} << program::kCodeTagShift;
         lowering.when(Condition::eq, ir.load(8, state, UnwindState::kTag), ir.constant(anonymous), [&] {
-          lowering.count_loss(program::LossKind::kGuess, "user stack(s) truncated at JIT code, which has no frame pointers");
+          lowering.count_loss(program::LossKind::kGuess,
+                              "user stack(s) truncated at JIT code, which has no frame pointers");
         });
       },
       [&] {
