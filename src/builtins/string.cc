@@ -200,6 +200,16 @@ ValueId lower_buf_into(Lowering& lowering, const CallSite& call, ValueId destina
   return size;
 }
 
+// ---- in_memory(p)
+
+Operand lower_in_memory(Lowering& lowering, const CallSite& call) {
+  ir::Builder& ir = lowering.ir();
+  const MemoryRef source = referenced_memory(lowering, call.arguments[0]);
+  const Helper helper = source.space == AddressSpace::kUser ? Helper::probe_read_user : Helper::probe_read_kernel;
+  const ValueId failed = ir.call(helper, {lowering.memory(8, "byte"), ir.constant(1), source.address});
+  return lowering.scalar_operand(lowering.types().bool_type(), ir.binary(Op::k_eq, failed, ir.constant(0)));
+}
+
 // ---- Lengths
 
 // The helper that copies strings finds their ends faster than instructions do.
@@ -489,6 +499,11 @@ constexpr spec::Builtin kRows[] = {
      .check = check_buf,
      .lower_into = lower_buf_into,
      .example = "tracepoint:syscalls:sys_enter_write { printf(\"%r\\n\", buf(args.buf, 8)); exit(); }"},
+    {.sig = "bool in_memory(any p)",
+     .doc = "Whether the byte at `p` can be read now. A page that the process has not touched yet, or that was swapped "
+            "out, is not in memory.",
+     .lower = lower_in_memory,
+     .example = "tracepoint:syscalls:sys_enter_openat { print(in_memory(args.filename)); exit(); }"},
     {.sig = "uint64 strlen(text s)",
      .doc = "The length in bytes of a string, of the text in an array of `int8`, or of that at a pointer to `int8`.",
      .lower = lower_strlen,
