@@ -2,7 +2,7 @@
 # `espy list` finds.
 
 # begin generated: make docs
-_espy_commands='run trace count latency stacks args profile record tools list info explain examples help check format build lsp features snapshot version'
+_espy_commands='run trace strace count latency stacks args profile record tools list info explain examples help check format build lsp features snapshot version'
 _espy_tools='bashreadline bindsnoop bioerr biolatency biolatpcts biopattern biosnoop biostacks biotop bitesize bpflist bpfsnoop brkstack cachestat cachetop capable cgroupsnoop cgrouptop compactsnoop cpudist cpustat cpuunclaimed cpuwalk criticalstat dbslower dbstat dcsnoop dcstat deadlock dirtop dnssnoop drsnoop elfsnoop errsnoop execsnoop exitsnoop faults fdleak filegone filelife filelocks fileslower filetop forksnoop fsdist fsrwstat fsslower futexctn gethostlatency hardirqs keysnoop killsnoop klockstat kmem kmemleak kpages kvmexit llcstat loads mdflush memleak migrations mmapfiles modsnoop mountsnoop naptime netqtop netsize nssnoop numamove nvmelatency offcputime offwaketime oomkill opensnoop pidpersec pmheld pmlock ptracesnoop readahead runqlat runqlen runqslower scsilatency segvsnoop setuids shmsnoop signals sigsnoop skbdrop slabratetop soconnect sofamily sofdsnoop softirqs softirqslower solisten ssllatency sslsnoop statsnoop swapin syncsnoop syscount tcpaccept tcpcong tcpconnect tcpconnlat tcpdrop tcplife tcppktlat tcpreset tcpretrans tcprtt tcpstates tcpsubnet tcpsynbl tcptop tcptracer tcpwin threadsnoop timerlat ttysnoop ucalls udpdrop udptop uflow ugc undump uobjnew ustat uthreads vfscount vfsstat vmscan wakeuptime wqlat writeback writesync xfsdist'
 _espy_options='-p --pid -c --cmd --follow --follow-new --comm --cgroup --container --duration --user -o --output --append --reopen -f --format -B --buffer --watch --listen -q --quiet -v --verbose --no-warnings --cost --budget --check-cost --yes --strict -k --warnings -i --input --record --rotate --keep --last --from --to -e --unsafe -I --include --probe-filter --test --bench --mode --debuginfo --dwarf-pid --traceable-functions --no-feature --usdt-file-activation -b --btf --dry-run --dump -d --time -l --list --examples -h --help --fmt --info -V --version'
 _espy_tool_options='-p --pid -c --cmd --follow --follow-new --comm --cgroup --container -d --duration --user -o --output --append --reopen -f --format -B --buffer --watch --listen -q --quiet -v --verbose --no-warnings --cost --budget --check-cost --yes --strict -k --warnings --unsafe --probe-filter --debuginfo --no-feature --dry-run --dump --help'
@@ -12,6 +12,7 @@ _espy_options_of() {
   case $1 in
     run) echo '-p --pid -c --cmd --follow --comm --cgroup --container -o --output -f --format --watch --listen -q --quiet -v --verbose --cost --budget --strict -i --input --record -e --unsafe --help' ;;
     trace) echo '-s --stack-order --graph --addresses --depth --when --slower-than --before -n --events -p --pid -c --cmd --follow --comm --cgroup --container -o --output -f --format -q --quiet --dump --help' ;;
+    strace) echo '-e -z --successful-only -Z --failed-only -o --output -s --string-limit -v --no-abbrev -x -c --summary-only -C --summary -S --summary-sort-by -t -r --relative-timestamps -T --syscall-times -n --syscall-number -q --quiet -f -p --pid --comm --cgroup --container --duration --user --help' ;;
     count) echo '-d --duration --interval --by -p --pid -c --cmd --follow --comm --cgroup --container -o --output -f --format --strict --help' ;;
     latency) echo '-d --duration --interval --by -p --pid -c --cmd --follow --comm --cgroup --container -o --output -f --format --strict --help' ;;
     stacks) echo '-d --duration --interval --kstack --ustack -p --pid -c --cmd --follow --comm --cgroup --container -o --output -f --format --strict --help' ;;
@@ -71,6 +72,9 @@ _espy_argument() {
     --slower-than) echo 'TIME' ;;
     --before) echo 'N' ;;
     -n | --events) echo 'N' ;;
+    -e) echo 'EXPR' ;;
+    -s | --string-limit) echo 'SIZE' ;;
+    -S | --summary-sort-by) echo 'KEY' ;;
     --interval) echo 'TIME' ;;
     --by) echo 'EXPR' ;;
     --for) echo 'SCRIPT' ;;

@@ -1,7 +1,7 @@
 # Completion of espy in fish: options, probe types and, behind `tracepoint:` and its like, what `espy -l` finds.
 
 # begin generated: make docs
-set -g __espy_commands run trace count latency stacks args profile record tools list info explain examples help check format build lsp features snapshot version
+set -g __espy_commands run trace strace count latency stacks args profile record tools list info explain examples help check format build lsp features snapshot version
 set -g __espy_tools bashreadline bindsnoop bioerr biolatency biolatpcts biopattern biosnoop biostacks biotop bitesize bpflist bpfsnoop brkstack cachestat cachetop capable cgroupsnoop cgrouptop compactsnoop cpudist cpustat cpuunclaimed cpuwalk criticalstat dbslower dbstat dcsnoop dcstat deadlock dirtop dnssnoop drsnoop elfsnoop errsnoop execsnoop exitsnoop faults fdleak filegone filelife filelocks fileslower filetop forksnoop fsdist fsrwstat fsslower futexctn gethostlatency hardirqs keysnoop killsnoop klockstat kmem kmemleak kpages kvmexit llcstat loads mdflush memleak migrations mmapfiles modsnoop mountsnoop naptime netqtop netsize nssnoop numamove nvmelatency offcputime offwaketime oomkill opensnoop pidpersec pmheld pmlock ptracesnoop readahead runqlat runqlen runqslower scsilatency segvsnoop setuids shmsnoop signals sigsnoop skbdrop slabratetop soconnect sofamily sofdsnoop softirqs softirqslower solisten ssllatency sslsnoop statsnoop swapin syncsnoop syscount tcpaccept tcpcong tcpconnect tcpconnlat tcpdrop tcplife tcppktlat tcpreset tcpretrans tcprtt tcpstates tcpsubnet tcpsynbl tcptop tcptracer tcpwin threadsnoop timerlat ttysnoop ucalls udpdrop udptop uflow ugc undump uobjnew ustat uthreads vfscount vfsstat vmscan wakeuptime wqlat writeback writesync xfsdist
 set -g __espy_probes begin: end: interval: profile: software: hardware: kprobe: kretprobe: fentry: fexit: uprobe: uretprobe: usdt: tracepoint: rawtracepoint: watchpoint: iter: self: test: bench:
 complete -c espy -s p -l pid -x -a '(__fish_complete_pids)' -d 'trace these processes (12,13), and end with the last'
@@ -68,6 +68,20 @@ complete -c espy -l when -x -d 'show only calls of the first target that meet EX
 complete -c espy -l slower-than -x -d 'show only calls that take longer, such as 10us, 2ms; with --graph: as --when'
 complete -c espy -l before -x -d 'with --when: also show the last N calls of the thread before'
 complete -c espy -s n -l events -x -d 'end after N events'
+complete -c espy -s e -x -d 'show these calls (trace=SET or SET) or results (status=SET)'
+complete -c espy -s z -l successful-only -d 'show only calls that succeed'
+complete -c espy -s Z -l failed-only -d 'show only calls that fail'
+complete -c espy -s s -l string-limit -x -d 'show this much of a text or buffer (32)'
+complete -c espy -s v -l no-abbrev -d 'show all members of structs'
+complete -c espy -s x -d 'show texts that are not ASCII in hexadecimal (-xx all texts)'
+complete -c espy -s c -l summary-only -d 'count calls, errors and time, and show no calls'
+complete -c espy -s C -l summary -d 'like -c, and show the calls'
+complete -c espy -s S -l summary-sort-by -x -d 'sort -c by time, calls, errors, name or avg-time (time)'
+complete -c espy -s t -d 'show the time of day (-tt with microseconds, -ttt since 1970)'
+complete -c espy -s r -l relative-timestamps -d 'show the time since the line before'
+complete -c espy -s T -l syscall-times -d 'show how long each call takes'
+complete -c espy -s n -l syscall-number -d 'show the number of each call'
+complete -c espy -s f -d 'follow child processes, which espy always does'
 complete -c espy -l interval -x -d 'show the numbers of each interval, such as 1s or 0.2'
 complete -c espy -l by -x -d 'show one number for each value of EXPR, such as an argument'
 complete -c espy -l kstack -d 'count kernel stacks'

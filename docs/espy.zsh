@@ -2,7 +2,7 @@
 # Completion of espy in zsh: options, probe types and, behind `tracepoint:` and its like, what `espy -l` finds.
 
 # begin generated: make docs
-local -a espy_commands=(run trace count latency stacks args profile record tools list info explain examples help check format build lsp features snapshot version)
+local -a espy_commands=(run trace strace count latency stacks args profile record tools list info explain examples help check format build lsp features snapshot version)
 local -a espy_tools=(bashreadline bindsnoop bioerr biolatency biolatpcts biopattern biosnoop biostacks biotop bitesize bpflist bpfsnoop brkstack cachestat cachetop capable cgroupsnoop cgrouptop compactsnoop cpudist cpustat cpuunclaimed cpuwalk criticalstat dbslower dbstat dcsnoop dcstat deadlock dirtop dnssnoop drsnoop elfsnoop errsnoop execsnoop exitsnoop faults fdleak filegone filelife filelocks fileslower filetop forksnoop fsdist fsrwstat fsslower futexctn gethostlatency hardirqs keysnoop killsnoop klockstat kmem kmemleak kpages kvmexit llcstat loads mdflush memleak migrations mmapfiles modsnoop mountsnoop naptime netqtop netsize nssnoop numamove nvmelatency offcputime offwaketime oomkill opensnoop pidpersec pmheld pmlock ptracesnoop readahead runqlat runqlen runqslower scsilatency segvsnoop setuids shmsnoop signals sigsnoop skbdrop slabratetop soconnect sofamily sofdsnoop softirqs softirqslower solisten ssllatency sslsnoop statsnoop swapin syncsnoop syscount tcpaccept tcpcong tcpconnect tcpconnlat tcpdrop tcplife tcppktlat tcpreset tcpretrans tcprtt tcpstates tcpsubnet tcpsynbl tcptop tcptracer tcpwin threadsnoop timerlat ttysnoop ucalls udpdrop udptop uflow ugc undump uobjnew ustat uthreads vfscount vfsstat vmscan wakeuptime wqlat writeback writesync xfsdist)
 local -a espy_probes=(begin: end: interval: profile: software: hardware: kprobe: kretprobe: fentry: fexit: uprobe: uretprobe: usdt: tracepoint: rawtracepoint: watchpoint: iter: self: test: bench:)
 local -a espy_options=(
@@ -85,6 +85,30 @@ local -a espy_options=(
   '*--before[with --when\: also show the last N calls of the thread before]:N: '
   '*-n[end after N events]:N: '
   '*--events[end after N events]:N: '
+  '*-e[show these calls (trace=SET or SET) or results (status=SET)]:EXPR: '
+  '*-z[show only calls that succeed]'
+  '*--successful-only[show only calls that succeed]'
+  '*-Z[show only calls that fail]'
+  '*--failed-only[show only calls that fail]'
+  '*-s[show this much of a text or buffer (32)]:SIZE: '
+  '*--string-limit[show this much of a text or buffer (32)]:SIZE: '
+  '*-v[show all members of structs]'
+  '*--no-abbrev[show all members of structs]'
+  '*-x[show texts that are not ASCII in hexadecimal (-xx all texts)]'
+  '*-c[count calls, errors and time, and show no calls]'
+  '*--summary-only[count calls, errors and time, and show no calls]'
+  '*-C[like -c, and show the calls]'
+  '*--summary[like -c, and show the calls]'
+  '*-S[sort -c by time, calls, errors, name or avg-time (time)]:KEY: '
+  '*--summary-sort-by[sort -c by time, calls, errors, name or avg-time (time)]:KEY: '
+  '*-t[show the time of day (-tt with microseconds, -ttt since 1970)]'
+  '*-r[show the time since the line before]'
+  '*--relative-timestamps[show the time since the line before]'
+  '*-T[show how long each call takes]'
+  '*--syscall-times[show how long each call takes]'
+  '*-n[show the number of each call]'
+  '*--syscall-number[show the number of each call]'
+  '*-f[follow child processes, which espy always does]'
   '*--interval[show the numbers of each interval, such as 1s or 0.2]:TIME: '
   '*--by[show one number for each value of EXPR, such as an argument]:EXPR: '
   '*--kstack[count kernel stacks]'

@@ -29,6 +29,7 @@ enum class Operands : uint8_t {
   kPattern,        // at most one; a second word is the FILE of a script
   kNames,          // at least one
   kOptionalNames,  // any number
+  kCommandLine,    // a command with its arguments, to the end of the command line
 };
 
 // Where the list of commands shows it.

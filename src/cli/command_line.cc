@@ -155,6 +155,9 @@ class Parser {
     const Operands operands = options_.command->operands;
     if (operands == Operands::kNames || operands == Operands::kOptionalNames) {
       options_.names.emplace_back(word);
+    } else if (operands == Operands::kCommandLine) {
+      options_.names.emplace_back(word);
+      while (next_ < arguments_.size()) options_.names.emplace_back(arguments_[next_++]);
     } else if (operands == Operands::kPattern && options_.argument.empty() && !has_script()) {
       options_.argument = word;
     } else if (operands == Operands::kNone && by_word_ != nullptr) {
@@ -259,6 +262,8 @@ class Parser {
   // Behind `--`: options of the script, and plain words as positional arguments. Which options the script of a file has
   // is known once it is read (take_script_words()).
   Status take_named() {
+    if (options_.command->operands == Operands::kCommandLine)
+      return next_ < arguments_.size() ? take_word(arguments_[next_++], true) : Status();
     if (!options_.script.tool && options_.command == commands().front())
       options_.script.words = std::vector<std::string>(arguments_.begin() + next_, arguments_.end());
     while (next_ < arguments_.size()) {

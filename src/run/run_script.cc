@@ -376,9 +376,9 @@ void warn_if_failed(const Status& done) {
   if (!done) std::fputs(printable(fmt::format("WARNING: {}\n", done.error().message)).c_str(), stderr);
 }
 
-void finish_child(runtime::Child& child) {
+void finish_child(runtime::Child& child, bool hides_warnings) {
   warn_if_failed(child.end());
-  if (!child.failure().empty())
+  if (!hides_warnings && !child.failure().empty())
     std::fputs(fmt::format("WARNING: the command of -c {}\n", child.failure()).c_str(), stderr);
 }
 
@@ -610,7 +610,7 @@ Result<int> compile_and_run(const RunOptions& options, Environment* e, const Pre
   runtime::Session session(parts_of(*e, *program, checked.config, sink, *out.writer), session_options);
   const int status = TRY(session.run());
   clock.lap("run");
-  if (child) finish_child(*child);
+  if (child) finish_child(*child, options.output.hides_warnings);
   return status;
 }
 

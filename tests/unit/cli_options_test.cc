@@ -168,7 +168,11 @@ TEST(CliHelp, PagesAreShort) {
 TEST(CliOptions, OptionsOfACommandAreUnknownToOthers) {
   EXPECT_EQ(error_of({"trace", "--depth", "2", "f"}), "");
   EXPECT_EQ(error_of({"--depth", "2", "x.bt"}), "`--depth` is an option of `espy trace` and `espy record`");
-  EXPECT_EQ(error_of({"-n", "5", "x.bt"}), "`-n` is an option of `espy trace`");
+  EXPECT_EQ(error_of({"-n", "5", "x.bt"}), "`-n` is an option of `espy trace` and `espy strace`");
+  // What follows the command of espy strace belongs to the command.
+  EXPECT_EQ(parse({"strace", "-e", "read", "ls", "-l", "--all"})->names,
+            (std::vector<std::string>{"ls", "-l", "--all"}));
+  EXPECT_EQ(parse({"strace", "--", "-x", "-y"})->names, (std::vector<std::string>{"-x", "-y"}));
   EXPECT_EQ(error_of({"check", "--graph", "x.bt"}), "`--graph` is an option of `espy trace`");
 }
 

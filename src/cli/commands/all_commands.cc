@@ -6,6 +6,7 @@
 #define ESPY_COMMANDS(X) \
   X(kRun)                \
   X(kTrace)              \
+  X(kStrace)             \
   X(kCount)              \
   X(kLatency)            \
   X(kStacks)             \
