@@ -87,10 +87,12 @@ TypeId Checker::check_function_call(ExprId id, const Call& node, size_t index) {
       const ExprId argument = node.arguments[i];
       if (!type(argument) || !function.parameters[i].type) continue;
       Slot slot = Slot::of_type(named_type(function.parameters[i].type));
-      if (slot.type && !slot.add(types_, type(argument), constant(argument), is_literal(argument)))
+      const std::string what = fmt::format("`{}`'s {} parameter", node.name, ordinal(i));
+      if (slot.type && !slot.add(types_, given(argument)))
         error("type-mismatch", span_of(argument),
-              fmt::format("`{}`'s {} parameter is {}, not {}", node.name, ordinal(i), show(slot.type),
-                          show(type(argument))));
+              fmt::format("{} is {}, not {}", what, show(slot.type), show(type(argument))));
+      else if (slot.loses_sign)
+        warn_of_other_sign(what, slot.type, type(argument), span_of(argument));
     }
   }
   return function.result ? named_type(function.result) : types_.void_type();
@@ -327,7 +329,7 @@ void Checker::check_assigned_argument(const MapState* map, ExprId argument, cons
   if (!id) id = declare_target(argument, variable->name);
   TypeId held = map ? map_value_type(*map) : types_.int64();
   if (const TypeId reduced = reduced_type(types_, held)) held = reduced;
-  add_to_variable(id, held, {}, false, span_of(argument));
+  add_to_variable(id, {held}, span_of(argument));
   variable_state(id).is_assigned = true;
   fact(argument).variable = id;
   fact(argument).type = variable_type(id);

@@ -211,10 +211,8 @@ void Checker::add_key(MapState& map, const std::vector<ExprId>& parts, Span span
   for (size_t i = 0; i < parts.size(); ++i) {
     const TypeId before = map.key[i].type;
     use_func_as_symbol(parts[i], before);
-    const TypeId given = type(parts[i]);
     warn_of_address(parts[i], "the key is");
-    if (!add_key_part(map.key[i], given, constant(parts[i]), is_literal(parts[i])))
-      report_key_mismatch(map, before, given, span_of(parts[i]));
+    if (!add_key_part(map.key[i], given(parts[i]))) report_key_mismatch(map, before, type(parts[i]), span_of(parts[i]));
     if (map.key[i].type != before) has_changed_ = true;
   }
 }
@@ -223,7 +221,7 @@ void Checker::add_key_types(MapState& map, const std::vector<TypeId>& types, Spa
   if (!open_key(map, types.size(), span)) return;
   for (size_t i = 0; i < types.size(); ++i) {
     const TypeId before = map.key[i].type;
-    if (!add_key_part(map.key[i], types[i], {}, false)) report_key_mismatch(map, before, types[i], span);
+    if (!add_key_part(map.key[i], {types[i]})) report_key_mismatch(map, before, types[i], span);
     if (map.key[i].type != before) has_changed_ = true;
   }
 }
@@ -251,12 +249,12 @@ bool Checker::open_key(MapState& map, size_t count, Span span) {
 
 // Names of probes and functions are kept as numbers. Where one is a part of a key, constant text stands for the probe
 // or function of that name. If the text came first, the part becomes a name now, and the next round checks the texts.
-bool Checker::add_key_part(Slot& part, TypeId type, const Constant& constant, bool is_literal) {
+bool Checker::add_key_part(Slot& part, const Given& given) {
   const auto is_name = [&](TypeId id) { return program::is_probe_name(type_of(id).kind); };
-  if (is_name(part.type) && std::holds_alternative<std::string>(constant)) return true;
-  if (is_name(type) && type_of(part.type).kind == Kind::kString) part = {};
-  if (becomes_symbol(part.type, type)) part = {};
-  return part.add(types_, type, constant, is_literal);
+  if (is_name(part.type) && std::holds_alternative<std::string>(given.constant)) return true;
+  if (is_name(given.type) && type_of(part.type).kind == Kind::kString) part = {};
+  if (becomes_symbol(part.type, given.type)) part = {};
+  return part.add(types_, given);
 }
 
 void Checker::report_key_mismatch(const MapState& map, TypeId held, TypeId given, Span span) {
@@ -267,7 +265,9 @@ void Checker::report_key_mismatch(const MapState& map, TypeId held, TypeId given
 
 void Checker::add_to_map(MapState& map, ExprId value, Span span) {
   use_func_as_symbol(value, map.value.type);
-  add_type_to_map(map, type(value), constant(value), is_literal(value) || has_argument_of_any_sign(value), span);
+  Given assigned = given(value);
+  assigned.is_literal |= has_argument_of_any_sign(value);
+  add_type_to_map(map, assigned, span);
 }
 
 // Whether the expression is a sum, an extreme or an average of a number that both signs hold: a constant, or one of
@@ -285,7 +285,8 @@ bool Checker::has_argument_of_any_sign(ExprId value) const {
   return (known && *known >= 0) || (!counted.is_signed && counted.size_bytes < 8);
 }
 
-void Checker::add_type_to_map(MapState& map, TypeId type, const Constant& constant, bool is_literal, Span span) {
+void Checker::add_type_to_map(MapState& map, const Given& given, Span span) {
+  const TypeId type = given.type;
   if (!type) return;
   const TypeId before = map.value.type;
   if (type_of(type).kind == Kind::kVoid) {
@@ -293,7 +294,7 @@ void Checker::add_type_to_map(MapState& map, TypeId type, const Constant& consta
     return;
   }
   if (becomes_symbol(map.value.type, type)) map.value = {};
-  if (!map.value.add(types_, type, constant, is_literal)) {
+  if (!map.value.add(types_, given)) {
     const auto [now, other] = show_both(before, type);
     const std::string what = now == other ? "one with other arguments" : other;
     error_with_note("type-mismatch", span, "`" + map_name(map) + "` holds " + now + ", and cannot hold " + what, {},

@@ -250,7 +250,7 @@ TypeId Checker::increment(ExprId id, const Unary& node) {
   refuse_unknown_names(*state, node.operand);
   const TypeId next = incremented_type(node, state->value.type);
   if (!next) return bad_operand(id, node, state->value.type);
-  add_type_to_map(*state, next, {}, false, span_of(id));
+  add_type_to_map(*state, {next}, span_of(id));
   return fact(node.operand).type = state->value.type;
 }
 
@@ -260,7 +260,7 @@ TypeId Checker::increment_variable(ExprId id, const Unary& node) {
   const VariableId variable = fact(node.operand).variable;
   const TypeId next = incremented_type(node, old);
   if (!next) return bad_operand(id, node, old);
-  if (!variable_state(variable).slot.is_declared) add_to_variable(variable, next, {}, false, span_of(id));
+  if (!variable_state(variable).slot.is_declared) add_to_variable(variable, {next}, span_of(id));
   return fact(node.operand).type = variable_type(variable);
 }
 

@@ -57,8 +57,7 @@ void Checker::visit(StmtId id, const Let& node) {
     state.slot.is_declared = true;
   }
   if (node.value) {
-    add_to_variable(out.variable, type(node.value), constant(node.value), is_literal(node.value), span_of(node.value),
-                    node.value);
+    add_to_variable(out.variable, given(node.value), span_of(node.value), node.value);
     variable_state(out.variable).is_assigned = true;
   } else {
     // Values that are held by reference (arrays and the like) are initialized with zeros; only `let` can do so.
@@ -166,52 +165,54 @@ void Checker::visit(StmtId id, const Continue&) {
 }
 
 void Checker::visit(StmtId id, const Return& node) {
-  const TypeId given = node.value ? read_value(node.value) : TypeId{};
-  if (unit().context.returns_value && given && !is_int_like(type_of(given)))
-    error("type-mismatch", span_of(node.value), "an integer must be returned here, not " + show(given));
+  const TypeId returned = node.value ? read_value(node.value) : TypeId{};
+  if (unit().context.returns_value && returned && !is_int_like(type_of(returned)))
+    error("type-mismatch", span_of(node.value), "an integer must be returned here, not " + show(returned));
   const TypeId wanted = unit().result;
   if (!unit().function || !wanted) return;
   const std::string& name = unit().function->name;
   const bool wants_value = type_of(wanted).kind != Kind::kVoid;
   if (wants_value && !node.value) {
     error("no-value", ast_[id].span, "`" + name + "` returns " + show(wanted));
-  } else if (given) {
+  } else if (returned) {
     Slot slot = Slot::of_type(wanted);
-    if (!wants_value || !slot.add(types_, given, constant(node.value), is_literal(node.value)))
-      error("type-mismatch", span_of(node.value), "`" + name + "` returns " + show(wanted) + ", not " + show(given));
+    if (!wants_value || !slot.add(types_, given(node.value)))
+      error("type-mismatch", span_of(node.value), "`" + name + "` returns " + show(wanted) + ", not " + show(returned));
+    else if (slot.loses_sign)
+      warn_of_other_sign("what `" + name + "` returns", wanted, returned, span_of(node.value));
   }
 }
 
 // ---- Assignments
 
 TypeId Checker::combined_type(const Assign& node, TypeId old) {
-  const TypeId given = type(node.value);
-  const TypeId found = arithmetic_type(*node.op, old, given, {}, node.value);
+  const TypeId amount = type(node.value);
+  const TypeId found = arithmetic_type(*node.op, old, amount, {}, node.value);
   if (!found)
     error("bad-operands", span_of(node.value),
-          std::string("`") + spelling(*node.op) + "=` does not work on " + show(old) + " and " + show(given));
+          std::string("`") + spelling(*node.op) + "=` does not work on " + show(old) + " and " + show(amount));
   return found;
 }
 
 void Checker::assign_variable(ExprId target, const Assign& node) {
   const std::string& name = ast_.get<syntax::Variable>(target)->name;
   const Span span = span_of(node.value);
-  TypeId given = read_value(node.value);
-  if (given && types::is_aggregation(type_of(given))) {
+  TypeId assigned = read_value(node.value);
+  if (assigned && types::is_aggregation(type_of(assigned))) {
     error("aggregation-not-assigned", span, "an aggregation can only be assigned to a map");
-    given = {};
+    assigned = {};
   }
   VariableId id = find_variable(name);
   if (!id) {
     if (node.op) error("unset-variable", span_of(target), "`" + name + "` is used before anything is assigned to it");
     id = declare_target(target, name);
   }
-  if (use_func_as_symbol(node.value, variable_type(id))) given = type(node.value);
-  if (node.op && given) {
+  if (use_func_as_symbol(node.value, variable_type(id))) assigned = type(node.value);
+  if (node.op && assigned) {
     const TypeId old = variable_type(id);
-    add_to_variable(id, old ? combined_type(node, old) : given, {}, false, span);
-  } else {
-    add_to_variable(id, given, constant(node.value), is_literal(node.value), span, node.value);
+    add_to_variable(id, {old ? combined_type(node, old) : assigned}, span);
+  } else if (assigned) {
+    add_to_variable(id, given(node.value), span, node.value);
   }
   variable_state(id).is_assigned = true;
   fact(target).variable = id;
@@ -251,7 +252,7 @@ void Checker::assign_map(ExprId target, const Assign& node) {
   if (node.op && type(node.value)) {
     const TypeId result = combined_type(node, map_value_type(*state));
     if (!result) return;
-    add_type_to_map(*state, result, {}, false, span);
+    add_type_to_map(*state, {result}, span);
   } else {
     add_to_map(*state, node.value, span);
     // An aggregation has the sign of the map's values, which other assignments decide as well.
@@ -409,10 +410,13 @@ TypeId Checker::common_type(ExprId id, ExprId a, ExprId b) {
   const TypeId left = type(a);
   const TypeId right = type(b);
   if (!left || !right) return {};
+  const auto side = [&](ExprId each) {
+    Given out = given(each);
+    out.is_literal = is_number_literal(each);
+    return out;
+  };
   Slot slot;
-  if (slot.add(types_, left, constant(a), is_number_literal(a)) &&
-      slot.add(types_, right, constant(b), is_number_literal(b)))
-    return slot.type;
+  if (slot.add(types_, side(a)) && slot.add(types_, side(b))) return slot.type;
   if (type_of(left).kind == Kind::kVoid && type_of(right).kind == Kind::kVoid) return left;
   error("type-mismatch", span_of(id),
         "the two sides are " + show(left) + " and " + show(right) + ", which have no common type");

@@ -1,3 +1,5 @@
+#include <fmt/format.h>
+
 #include "check/checker.h"
 
 namespace espy::check {
@@ -99,6 +101,7 @@ void Checker::set_variable_type(VariableId id, TypeId type) {
   Slot& slot = variable_state(id).slot;
   if (variable.type == type && slot.type == type) return;
   variable.type = slot.type = slot.firm = type;
+  slot.members.clear();
   has_changed_ = true;
 }
 
@@ -108,8 +111,16 @@ void Checker::report_variable_mismatch(const Variable& variable, TypeId held, Ty
                   {variable.span, "first seen here"});
 }
 
-void Checker::add_to_variable(VariableId id, TypeId type, const Constant& constant, bool is_literal, Span span,
-                              ExprId value) {
+void Checker::warn_of_other_sign(const std::string& what, TypeId declared, TypeId given, Span span) {
+  warning("mixed-signs", span,
+          fmt::format("{} is {}, in which {} of {} become {}", what, show(declared),
+                      type_of(declared).is_signed ? "large values" : "negative values", show(given),
+                      type_of(declared).is_signed ? "negative" : "large"),
+          "cast the value if that is what you want");
+}
+
+void Checker::add_to_variable(VariableId id, const Given& given, Span span, ExprId value) {
+  const TypeId type = given.type;
   if (!type) return;
   Variable& variable = unit_->variables[id];
   VariableState& known = variable_state(id);
@@ -122,16 +133,19 @@ void Checker::add_to_variable(VariableId id, TypeId type, const Constant& consta
   }
   const TypeId before = slot.type;
   if (becomes_symbol(before, type)) slot = {};
-  if (!slot.add(types_, type, constant, is_literal)) {
-    const bool is_integer = std::holds_alternative<int64_t>(constant) && is_int_like(type_of(type));
+  if (!slot.add(types_, given)) {
+    const bool is_integer = std::holds_alternative<int64_t>(given.constant) && is_int_like(type_of(type));
     if (slot.is_declared && is_integer && is_int_like(type_of(before)))
       error("out-of-range", span, "the value does not fit `" + variable.name + "`, which is " + show(before));
     else
       report_variable_mismatch(variable, before, type, span);
     return;
   }
-  if (slot.loses_sign && is_final_ && !std::exchange(slot.is_sign_reported, true))
-    warning("mixed-signs", span, "`" + variable.name + "` holds signed and unsigned values, so it becomes `int64`",
+  if (slot.loses_sign && slot.is_declared)
+    warn_of_other_sign("`" + variable.name + "`", slot.type, type, span);
+  else if (slot.loses_sign && is_final_ && !std::exchange(slot.is_sign_reported, true))
+    warning("mixed-signs", span,
+            "`" + variable.name + "` holds signed and unsigned values, so it becomes " + show(slot.type),
             "cast one of them");
   if (slot.type == before) return;
   variable.type = slot.type;

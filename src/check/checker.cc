@@ -227,6 +227,16 @@ bool Checker::is_number_literal(ExprId id) const {
   return is_literal(id) && type_of(type(id)).kind == types::Kind::kInt && !has_cast(id);
 }
 
+Given Checker::given(ExprId id) const {
+  Given out{type(id), constant(id), is_literal(id)};
+  const auto* tuple = ast_.get<syntax::Tuple>(id);
+  const auto* record = ast_.get<syntax::Record>(id);
+  if (out.type && (tuple != nullptr || record != nullptr))
+    for (const ExprId member : tuple != nullptr ? tuple->elements : record->values)
+      out.members.push_back(given(member));
+  return out;
+}
+
 std::pair<std::string, std::string> Checker::show_both(TypeId a, TypeId b) const {
   const auto with_origin = [&](TypeId id) {
     const std::string text = show(id);

@@ -138,6 +138,8 @@ class Checker {
   // True for an integer literal, or arithmetic on such literals, without a cast. It is computed exactly, as a
   // mathematical number; with a cast it is computed as a variable of that type would be, by the optimizer.
   bool is_number_literal(ExprId id) const;
+  // The expression as a value that is assigned. Requires that it is checked.
+  Given given(ExprId id) const;
   bool has_cast(ExprId id) const;
   // Make the expression a constant, and return its type.
   TypeId set_number(ExprId id, Number value);
@@ -313,9 +315,10 @@ class Checker {
   VariableState& variable_state(VariableId id) { return variable_states_[unit_index_][id.index]; }
   // Replaces the type.
   void set_variable_type(VariableId id, TypeId type);
-  // Widens the type so that it holds a value of `type`.
-  void add_to_variable(VariableId id, TypeId type, const Constant& constant, bool is_literal, Span span,
-                       ExprId value = {});
+  // Widens the type so that it holds the value, of the expression `value` if that is valid.
+  void add_to_variable(VariableId id, const Given& given, Span span, ExprId value = {});
+  // Warns that a value has another sign than `what`, which is of the declared type `declared`.
+  void warn_of_other_sign(const std::string& what, TypeId declared, TypeId given, Span span);
   void report_variable_mismatch(const Variable& variable, TypeId held, TypeId given, Span span);
   // Makes variables that are read and never assigned integers. Returns true if there is one.
   bool settle_unassigned_variables();
@@ -363,7 +366,7 @@ class Checker {
   // Widens the key to hold the values of `parts`. Requires that these are checked.
   void add_key(MapState& map, const std::vector<ExprId>& parts, Span span);
   void add_key_types(MapState& map, const std::vector<TypeId>& types, Span span);
-  bool add_key_part(Slot& part, TypeId type, const Constant& constant, bool is_literal);
+  bool add_key_part(Slot& part, const Given& given);
   bool open_key(MapState& map, size_t count, Span span);
   void report_key_mismatch(const MapState& map, TypeId held, TypeId given, Span span);
   // Reports a constant in the key of `target` that should name a probe or function, and names none of the script's. A
@@ -371,7 +374,7 @@ class Checker {
   void refuse_unknown_names(const MapState& map, ExprId target);
   // Widens the value to hold `value`, which must be checked, or a value of `type`.
   void add_to_map(MapState& map, ExprId value, Span span);
-  void add_type_to_map(MapState& map, TypeId type, const Constant& constant, bool is_literal, Span span);
+  void add_type_to_map(MapState& map, const Given& given, Span span);
   bool has_argument_of_any_sign(ExprId value) const;
 
   // Warns of each map that is declared and never used.

@@ -253,18 +253,105 @@ Slot Slot::of_type(TypeId type) {
   return out;
 }
 
-bool Slot::add(Types& types, TypeId value, const Constant& constant, bool is_literal) {
-  if (!value || types[value].kind == Kind::kVoid) return !value;
-  const auto* integer = std::get_if<int64_t>(&constant);
-  const bool is_number = types[value].kind == Kind::kInt;
-  const bool is_positive = is_literal && integer && is_number && (*integer >= 0 || !types[value].is_signed);
-  if (is_declared) {
-    if (integer && is_number && is_int_like(types[type])) return fits(types[type], *integer, !types[value].is_signed);
-    if (is_positive && *integer == 0 && types[type].kind == Kind::kPointer) return true;
-    if (!converts(types, value, type) && !is_open_stack(types, value)) return false;
-    refine(types, value);
+namespace {
+
+// The integer of a literal that is not negative; nullopt for other values.
+std::optional<int64_t> positive_literal(const Types& types, const Given& given) {
+  const auto integer = constant_as<int64_t>(given.constant);
+  if (!given.is_literal || !integer || types[given.type].kind != Kind::kInt) return std::nullopt;
+  return *integer >= 0 || !types[given.type].is_signed ? integer : std::nullopt;
+}
+
+bool has_named_members(Kind kind) { return kind == Kind::kTuple || kind == Kind::kRecord; }
+
+// The members of a tuple or record, as values.
+std::vector<Given> members_of(const Types& types, const Given& given) {
+  if (!given.members.empty()) return given.members;
+  std::vector<Given> out;
+  for (const types::Member& member : types[given.type].members) out.push_back({member.type});
+  return out;
+}
+
+// The place in `names` of each member of `given`: in records, the names decide. nullopt if they are others.
+std::optional<std::vector<size_t>> places_of_members(const Type& held, const Type& given) {
+  if (held.kind != given.kind || held.members.size() != given.members.size()) return std::nullopt;
+  std::vector<size_t> out;
+  for (size_t i = 0; i < given.members.size(); ++i) {
+    const auto found = held.kind == Kind::kRecord
+                           ? std::ranges::find(held.members, given.members[i].name, &types::Member::name)
+                           : held.members.begin() + static_cast<ptrdiff_t>(i);
+    if (found == held.members.end()) return std::nullopt;
+    out.push_back(static_cast<size_t>(found - held.members.begin()));
+  }
+  return out;
+}
+
+}  // namespace
+
+bool Slot::add_to_declared(Types& types, const Given& given) {
+  const TypeId value = given.type;
+  loses_sign = false;
+  const auto integer = constant_as<int64_t>(given.constant);
+  const bool are_integers = types[value].kind == Kind::kInt && is_int_like(types[type]);
+  if (integer && are_integers) return fits(types[type], *integer, !types[value].is_signed);
+  if (positive_literal(types, given) == 0 && types[type].kind == Kind::kPointer) return true;
+  if (has_named_members(types[type].kind)) {
+    const auto places = places_of_members(types[type], types[value]);
+    if (!places) return false;
+    const std::vector<Given> values = members_of(types, given);
+    for (size_t i = 0; i < values.size(); ++i) {
+      Slot member = of_type(types[type].members[(*places)[i]].type);
+      if (!member.add(types, values[i])) return false;
+      loses_sign |= member.loses_sign;
+    }
     return true;
   }
+  if (are_integers && types[type].kind == Kind::kInt && types[value].size_bytes == types[type].size_bytes) {
+    loses_sign = types[value].is_signed != types[type].is_signed;
+    return true;
+  }
+  if (!converts(types, value, type) && !is_open_stack(types, value)) return false;
+  refine(types, value);
+  return true;
+}
+
+// Each member of a tuple or record has a slot of its own, so that literals in it adapt to other values.
+bool Slot::add_members(Types& types, const Given& given) {
+  const TypeId shape = type ? type : given.type;
+  const auto places = places_of_members(types[shape], types[given.type]);
+  if (!places) return false;
+  const std::vector<Given> values = members_of(types, given);
+  if (members.empty()) {
+    members.resize(values.size());
+    if (type)
+      for (size_t i = 0; i < members.size(); ++i) members[i].type = members[i].firm = types[type].members[i].type;
+  }
+  for (size_t i = 0; i < values.size(); ++i) {
+    Slot& member = members[(*places)[i]];
+    if (types[values[i].type].kind == Kind::kVoid || !member.add(types, values[i])) return false;
+    loses_sign |= member.loses_sign;
+  }
+  std::vector<types::Member> all = types[shape].members;
+  std::vector<TypeId> elements;
+  for (size_t i = 0; i < all.size(); ++i) elements.push_back(members[i].type);
+  if (types[shape].kind == Kind::kTuple) {
+    type = types.tuple(elements);
+  } else {
+    std::vector<types::Member> named;
+    for (size_t i = 0; i < all.size(); ++i) named.push_back({.name = all[i].name, .type = elements[i]});
+    type = types.record(std::move(named));
+  }
+  firm = type;
+  return true;
+}
+
+bool Slot::add(Types& types, const Given& given) {
+  TypeId value = given.type;
+  if (!value || types[value].kind == Kind::kVoid) return !value;
+  if (is_declared) return add_to_declared(types, given);
+  if (has_named_members(types[value].kind)) return !has_literal && add_members(types, given);
+  const auto integer = positive_literal(types, given);
+  const bool is_positive = integer.has_value();
   // A pointer that is compared with numbers is an address.
   if (is_positive && firm && types[firm].kind == Kind::kPointer) {
     if (*integer == 0) return true;
@@ -272,7 +359,7 @@ bool Slot::add(Types& types, TypeId value, const Constant& constant, bool is_lit
   }
   const bool was_aggregation = type && !firm && is_aggregation(types[type]);
   if (was_aggregation && types[type].kind != types[value].kind) return false;
-  if (is_literal && is_aggregation(types[value])) {
+  if (given.is_literal && is_aggregation(types[value])) {
     if (firm && types[firm].kind != types[value].kind) return false;
     if (!type || (!firm && types[value].is_signed)) type = value;
     return true;

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <vector>
 
 #include "check/checked.h"
 #include "types/type.h"
@@ -36,26 +37,38 @@ bool is_truthy(const types::Type& type);  // may be a condition
 
 bool is_int_like(const types::Type& type);  // integers, bool, enums
 
+// A value that is assigned. `is_literal`: its type is what its value alone gives it (see Checker::is_literal).
+struct Given {
+  TypeId type;
+  Constant constant = {};
+  bool is_literal = false;
+  std::vector<Given> members = {};  // of a tuple or record that the script writes there, in its order
+};
+
 // The type of a variable, of a map's value or of a part of its key, inferred from all values assigned to it. Literals
-// that are not negative take the signedness of the other values, so they are tracked apart.
+// that are not negative take the signedness of the other values, so they are tracked apart, also in tuples and records.
 struct Slot {
   TypeId type;  // so far; invalid if nothing is known
   TypeId firm;  // of all values that are not such literals
   uint64_t literal_max = 0;
   bool has_literal = false;
-  bool is_declared = false;  // the script declares `type`
-  bool is_refined = false;   // ... and a value has settled what the declaration leaves open
-  bool loses_sign = false;
+  bool is_declared = false;       // the script declares `type`
+  bool is_refined = false;        // ... and a value has settled what the declaration leaves open
+  bool loses_sign = false;        // signed and unsigned values became int64; for a declared type, the last value did
   bool is_sign_reported = false;  // in a diagnostic
+  std::vector<Slot> members;      // of a tuple or record
 
   // A slot of the fixed type `type`.
   static Slot of_type(TypeId type);
 
-  // Widens the type so that it holds the value; false if no type does, or the declared one does not. An aggregation is
-  // a literal if its argument is one that both signs hold: it has the sign of the others.
-  bool add(types::Types& types, TypeId value, const Constant& constant, bool is_literal);
+  // Widens the type so that it holds the value; false if no type does, or the declared one does not. A declared integer
+  // holds integers of its size and the other sign. An aggregation is a literal if its argument is one that both signs
+  // hold: it has the sign of the others.
+  bool add(types::Types& types, const Given& given);
 
  private:
+  bool add_to_declared(types::Types& types, const Given& given);
+  bool add_members(types::Types& types, const Given& given);
   void refine(const types::Types& types, TypeId value);
   bool is_open_stack(const types::Types& types, TypeId value) const;
   void settle(types::Types& types);
