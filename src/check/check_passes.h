@@ -41,6 +41,8 @@ void add_library(syntax::Ast& ast, source::Sources& sources, source::Diagnostics
 void expand_macros(syntax::Ast& ast, const spec::Registry& registry, source::Sources& sources,
                    source::Diagnostics& diagnostics);
 // Returns true if a call can have a number of arguments that both macros take.
+bool take_as_many(const syntax::Macro& a, const syntax::Macro& b);
+// Returns true if the parameters of such a call are also of the same kinds, so that the call can mean both.
 bool take_the_same(const syntax::Macro& a, const syntax::Macro& b);
 
 // Moves each assignment of a block that ends with an aggregation, `@ = { ...; avg($x) }`, into the block:

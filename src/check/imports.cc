@@ -615,7 +615,7 @@ class Library {
   // By the script, for the same number of arguments.
   bool is_defined(const syntax::Macro& macro) const {
     const auto hides = [&](const syntax::Macro& other) {
-      return other.name == macro.name && take_the_same(other, macro);
+      return other.name == macro.name && take_as_many(other, macro);
     };
     return std::ranges::any_of(ast_.macros, hides) ||
            std::ranges::find(ast_.functions, macro.name, &syntax::Function::name) != ast_.functions.end();

@@ -338,6 +338,8 @@ class Copier {
         return Copier(ast_, nothing, most_).expr(found->second);
       }
     }
+    if (ast_.get<Index>(id))
+      if (const TypeNameId array = array_type(id)) return ast_.exprs.add({at(ast_[id].span), TypeExpr{array}});
     Expr out = ast_[id];
     out.span = at(out.span);
     std::visit([this](auto& node) { fix(node); }, out.node);
@@ -360,6 +362,24 @@ class Copier {
     out.span = at(out.span);
     std::visit([this](auto& node) { fix(node); }, out.node);
     return ast_.stmts.add(std::move(out));
+  }
+  // `t` or `t[3]`, where the parameter t is a type; invalid for other expressions.
+  TypeNameId array_type(ExprId id) {
+    if (const auto* name = ast_.get<Name>(id)) {
+      const auto given = with_.expressions.find(name->name);
+      const auto* type = given != with_.expressions.end() ? ast_.get<TypeExpr>(given->second) : nullptr;
+      if (type == nullptr) return {};
+      const TypeNameId inner = type->type;
+      return ast_.type_names.add({.span = at(ast_[id].span), .typeof_type = inner});
+    }
+    const auto* index = ast_.get<Index>(id);
+    if (index == nullptr || index->indices.size() != 1) return {};
+    const ExprId count = index->indices[0];
+    const TypeNameId out = array_type(index->base);
+    if (!out) return {};
+    const ExprId copied = expr(count);
+    ast_.type_names[out].suffixes.push_back({.count = copied});
+    return out;
   }
   TypeNameId type_name(TypeNameId id) {
     if (!id) return id;
@@ -448,6 +468,15 @@ bool takes(const Macro& macro, size_t arguments) {
   return arguments >= least_arguments(macro) && arguments <= macro.parameters.size();
 }
 
+bool can_take(const Ast& ast, Macro::ParameterKind kind, ExprId argument) {
+  switch (kind) {
+    case Macro::ParameterKind::kVariable: return ast.get<syntax::Variable>(argument) != nullptr;
+    case Macro::ParameterKind::kMap: return ast.get<Map>(argument) != nullptr;
+    case Macro::ParameterKind::kExpression: return true;
+  }
+  return false;
+}
+
 class Expander {
  public:
   Expander(Ast& ast, const spec::Registry& registry, source::Sources& sources, source::Diagnostics& diagnostics)
@@ -468,9 +497,9 @@ class Expander {
       const ExprId id{i};
       if (in_macros.contains(id)) continue;
       if (const auto* call = ast_.get<Call>(id)) {
-        if (const Macro* macro = find(call->name, call->arguments.size())) expand(id, *macro, call->arguments);
+        if (const Macro* macro = find(call->name, call->arguments)) expand(id, *macro, call->arguments);
       } else if (const auto* name = ast_.get<Name>(id)) {
-        const Macro* macro = find(name->name, 0);
+        const Macro* macro = find(name->name, {});
         if (macro && takes(*macro, 0)) expand(id, *macro, {});
       }
     }
@@ -521,15 +550,31 @@ class Expander {
 
   bool is_too_long() const { return node_count(ast_) > most_; }
 
-  // Macros are overloaded by the number of arguments. If none fits, and there is no builtin of that name, the error
-  // names the first one.
-  const Macro* find(std::string_view name, size_t arguments) const {
+  // Macros are overloaded by the number and the kinds of arguments. Of those that take the arguments, the one with the
+  // most `$` and `@` parameters is meant. If none fits, and there is no builtin of that name, the error names the first
+  // one, of those with that number of parameters if there are any.
+  const Macro* find(std::string_view name, const std::vector<ExprId>& arguments) const {
+    const Macro* best = nullptr;
+    const Macro* of_number = nullptr;
     const Macro* first = nullptr;
+    size_t most = 0;
     for (const Macro& macro : ast_.macros) {
       if (macro.name != name) continue;
-      if (takes(macro, arguments)) return &macro;
       if (!first) first = &macro;
+      if (!takes(macro, arguments.size())) continue;
+      if (!of_number) of_number = &macro;
+      bool fit = true;
+      size_t special = 0;
+      for (size_t i = 0; i < arguments.size(); ++i) {
+        fit &= can_take(ast_, macro.parameters[i].kind, arguments[i]);
+        special += macro.parameters[i].kind != Macro::ParameterKind::kExpression;
+      }
+      if (!fit || (best != nullptr && special <= most)) continue;
+      best = &macro;
+      most = special;
     }
+    if (best != nullptr) return best;
+    if (of_number != nullptr) return of_number;
     return registry_.find_builtin(name) == nullptr ? first : nullptr;
   }
 
@@ -611,8 +656,15 @@ void expand_macros(Ast& ast, const spec::Registry& registry, source::Sources& so
     Expander(ast, registry, sources, diagnostics).run();
 }
 
-bool take_the_same(const Macro& a, const Macro& b) {
+bool take_as_many(const Macro& a, const Macro& b) {
   return least_arguments(a) <= b.parameters.size() && least_arguments(b) <= a.parameters.size();
+}
+
+bool take_the_same(const Macro& a, const Macro& b) {
+  if (!take_as_many(a, b)) return false;
+  const size_t least = std::max(least_arguments(a), least_arguments(b));
+  return std::equal(a.parameters.begin(), a.parameters.begin() + static_cast<ptrdiff_t>(least), b.parameters.begin(),
+                    [](const Macro::Parameter& x, const Macro::Parameter& y) { return x.kind == y.kind; });
 }
 
 }  // namespace espy::check
