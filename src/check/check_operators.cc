@@ -315,7 +315,8 @@ bool can_cast(const types::Type& from, const types::Type& to) {
   if (from.kind == Kind::kPointer && (to.kind == Kind::kString || to.kind == Kind::kBuffer)) return true;
   if (is_int_like(from) && to.kind == Kind::kArray) return true;
   if (from.kind == Kind::kArray && (to_scalar || to.kind == Kind::kArray)) return true;
-  if (from.kind == Kind::kString && (to.kind == Kind::kArray || to.kind == Kind::kString || to.kind == Kind::kBuffer))
+  if (from.kind == Kind::kString &&
+      (to.kind == Kind::kArray || to.kind == Kind::kString || to.kind == Kind::kBuffer || to.kind == Kind::kBool))
     return true;
   if (from.kind == Kind::kBuffer && (to.kind == Kind::kBuffer || to.kind == Kind::kString || to.kind == Kind::kArray))
     return true;
@@ -386,6 +387,7 @@ bool knows_function(program::ProgramKind kind) {
 
 bool Checker::use_func_as_symbol(ExprId value, TypeId wanted) {
   if (!value || !ast_.get<Name>(value)) return false;
+  if (target.kind == Kind::kBool && text(node.operand)) fact(id).constant = int64_t{!text(node.operand)->empty()};
   if (type_of(type(value)).kind != Kind::kFunctionName) return false;
   const spec::ProbeContext& context = unit().context;
   const bool is_user = context.pointers == types::AddressSpace::kUser;

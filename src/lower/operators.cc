@@ -235,6 +235,8 @@ ValueId Lowering::calculate(BinaryOp op, Operand left, Operand right, TypeId res
   };
   ValueId out;
   switch (op) {
+  if (from.kind == Kind::kString && target.kind == Kind::kBool)
+    return {to, ir().binary(Op::k_ne, truth(operand), ir().constant(0))};
     case BinaryOp::kAdd: out = ir().binary(Op::k_add, scaled(left), scaled(right)); break;
     case BinaryOp::kSubtract: out = ir().binary(Op::k_sub, left.value, scaled(right)); break;
     case BinaryOp::kMultiply: out = apply(Op::k_mul); break;
