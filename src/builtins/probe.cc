@@ -148,15 +148,14 @@ TypeId check_usermode(Checker& checker, const CallSite& call) {
   return checker.types().int_type(1, false);
 }
 
-// Without registers of the probe: whether the current task is one of user space, as espy itself is.
+// A probe without registers fires in the kernel, except those of espy itself.
 Operand lower_usermode(Lowering& lowering, const CallSite&) {
   ir::Builder& ir = lowering.ir();
   const TypeId type = lowering.types().int_type(1, false);
   const spec::ProbeContext& context = lowering.unit().context;
   if (!context.registers_offset_bytes) {
     const bool is_own = context.after_exit == spec::AfterExit::kAlways;
-    return lowering.scalar_operand(
-        type, is_own ? ir.constant(1) : ir.binary(Op::k_ne, lowering.current_task_field({"mm"}), 0));
+    return lowering.scalar_operand(type, ir.constant(is_own ? 1 : 0));
   }
   const kernel::Arch& arch = lowering.kernel().arch();
   const ir::ValueId state = lowering.register_value({"", arch.user_mode->offset_bytes});
@@ -283,8 +282,7 @@ constexpr spec::Builtin kRows[] = {
      .kept = spec::Kept::kYes,
      .example = "profile:hz:99 { @[reg(\"ip\")] = count(); exit(); }"},
     {.sig = "any usermode",
-     .doc = "1 if the CPU was in user mode, 0 if it was in the kernel. In probes without registers: 1 in a process of "
-            "user space, 0 in a thread of the kernel.",
+     .doc = "1 if the CPU was in user mode, 0 if it was in the kernel. 1 in `begin` and `end`.",
      .kind = BuiltinKind::kVariable,
      .check = check_usermode,
      .lower = lower_usermode,

@@ -3,7 +3,7 @@ reading
 expect 'vfs_read dd 1 zero' "$ESPY" -e 'fentry:vfs_read /comm == "dd"/ {
   printf("%s %s %d %s\n", func, comm, args.count, str(args.file.f_path.dentry.d_name.name)); exit() }'
 expect '@\[1, 1\]: [0-9]+' "$ESPY" -e 'fexit:vfs_read { @[retval, args.count] = count(); } interval:ms:500 { exit() }'
-expect '@\[1\]: [0-9]+' "$ESPY" -e 'fentry:vfs_read /comm == "dd"/ { @[usermode] = count(); } interval:ms:500 { exit() }'
+expect '@\[0\]: [0-9]+' "$ESPY" -e 'fentry:vfs_read /comm == "dd"/ { @[usermode] = count(); } interval:ms:500 { exit() }'
 # Functions that never return have no exit; a wildcard goes without them.
 expect 'error: `do_exit` never returns' "$ESPY" -e 'fexit:do_exit { }'
 expect 'Attached [1-9][0-9]* probes?' "$ESPY" --dry-run -e 'fexit:do_e* { }'
