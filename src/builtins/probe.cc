@@ -224,7 +224,7 @@ TypeId check_write_user(Checker& checker, const CallSite& call) {
   if (length && (*length < 1 || *length > limit))
     checker.error("write-length", checker.ast()[call.arguments[2]].span,
                   "the length must be from 1 to " + std::to_string(limit));
-  return checker.types().void_type();
+  return checker.types().bool_type();
 }
 
 // The helper reads its source from BPF memory only, so the bytes are copied there first.
@@ -235,9 +235,9 @@ Operand lower_write_user(Lowering& lowering, const CallSite& call) {
   const MemoryRef source = referenced_memory(lowering, call.arguments[1]);
   const ir::ValueId bytes = lowering.memory(size, "written");
   lowering.read(bytes, size, source.address, source.space);
-  lowering.report_failure(Helper::probe_write_user,
-                          ir.call(Helper::probe_write_user, {destination, bytes, ir.constant(size)}));
-  return {};
+  const ir::ValueId error = ir.call(Helper::probe_write_user, {destination, bytes, ir.constant(size)});
+  lowering.report_failure(Helper::probe_write_user, error);
+  return lowering.scalar_operand(lowering.types().bool_type(), ir.binary(Op::k_eq, error, ir.constant(0)));
 }
 
 Operand lower_unwatch(Lowering& lowering, const CallSite& call) {
@@ -310,8 +310,9 @@ constexpr spec::Builtin kRows[] = {
      .needs = kernel::Feature::kKprobe,
      .is_unsafe = true,
      .providers = "kprobe"},
-    {.sig = "void write_user(pointer destination, any source, literal int length)",
-     .doc = "Writes `length` bytes from `source` to the memory of the current process. Needs `--unsafe`.",
+    {.sig = "bool write_user(pointer destination, any source, literal int length)",
+     .doc = "Writes `length` bytes from `source` to the memory of the current process. Gives true if the kernel has "
+            "written them. Needs `--unsafe`.",
      .check = check_write_user,
      .lower = lower_write_user,
      .needs = kernel::Feature::kProbeWriteUser,
