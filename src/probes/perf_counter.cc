@@ -103,7 +103,8 @@ spec::ProbeContext context(spec::ContextRequest& request) {
   // perf_sw_event_sched() in include/linux/perf_event.h
   out.is_raised_by_kernel = event != nullptr && (event->config == PERF_COUNT_SW_CONTEXT_SWITCHES ||
                                                  event->config == PERF_COUNT_SW_CPU_MIGRATIONS);
-  out.is_last_attached_first = true;  // perf_swevent_add() in kernel/events/core.c
+  // perf_swevent_add() in kernel/events/core.c. Clocks are timers, which expire in the order of their starts.
+  out.is_last_attached_first = !is_clock;
   return out;
 }
 
