@@ -49,9 +49,13 @@ uint32_t whole_capacity(const types::Type& type) {
   return type.kind == Kind::kArray ? type.count + 1 : std::max(types::capacity_with_nul(type), 1u);
 }
 
-// Returns that of a string, an array of characters, or the text at a pointer.
+// Returns that of a string, an array of characters, or the text at a pointer. A text of max_strlen bytes with its NUL
+// fits and is whole, so there is room for one byte more, except at the default and above, where a text may only seem to
+// be truncated.
 uint32_t text_capacity(const types::Type& type, const spec::Config& config) {
-  return is_whole(type) ? whole_capacity(type) : max_string_bytes(config);
+  if (is_whole(type)) return whole_capacity(type);
+  const uint32_t limit = max_string_bytes(config);
+  return limit < spec::Config().limits.max_strlen ? limit + 1 : limit;
 }
 
 // The length argument if it is a constant, at most max_strlen.
@@ -77,7 +81,7 @@ TypeId check_str(Checker& checker, const CallSite& call) {
   uint32_t capacity = text_capacity(type, checker.config());
   if (const auto length = constant_length(checker, call))
     capacity = std::max(is_whole(type) ? std::min(*length, capacity) : *length, 1u);
-  const bool may_be_cut = is_whole(type) ? type.may_be_cut && capacity == type.count : capacity == limit;
+  const bool may_be_cut = is_whole(type) ? type.may_be_cut && capacity == type.count : capacity >= limit;
   return checker.types().string(capacity, may_be_cut);
 }
 
