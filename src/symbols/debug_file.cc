@@ -271,6 +271,16 @@ std::vector<std::string> candidates(const Wanted& wanted, const std::string& roo
   return out;
 }
 
+// A relative directory is also one beside the program. libdw's `+` before it asks for a comparison of the CRC, which is
+// always compared.
+std::vector<std::string> places_of(std::string_view directory, const ElfImage& program) {
+  if (directory.starts_with('+')) directory.remove_prefix(1);
+  std::vector<std::string> out = {std::string(directory)};
+  if (!directory.empty() && !directory.starts_with('/'))
+    out.push_back(directory_of(program.path()) + std::string(directory));
+  return out;
+}
+
 class Decompressor {
  public:
   explicit Decompressor(const std::string& path) : path_(path) {
@@ -344,11 +354,13 @@ bool SearchLimit::take(uint64_t bytes) {
 Result<ElfImage> find_debug_file(const ElfImage& image, const std::vector<std::string>& debug_directories) {
   const Wanted wanted(image);
   Error refused{"there is none"};
-  for (const std::string& root : debug_directories) {
-    for (const std::string& path : candidates(wanted, root)) {
-      Result<ElfImage> found = open_matching(path, wanted);
-      if (found) return found;
-      if (found.error().code == kRefusedFile) refused = found.error();
+  for (const std::string& directory : debug_directories) {
+    for (const std::string& root : places_of(directory, image)) {
+      for (const std::string& path : candidates(wanted, root)) {
+        Result<ElfImage> found = open_matching(path, wanted);
+        if (found) return found;
+        if (found.error().code == kRefusedFile) refused = found.error();
+      }
     }
   }
   return tl::unexpected(refused);
