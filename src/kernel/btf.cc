@@ -6,7 +6,8 @@
 //
 // Names are searched in reverse. The kernel's strings are unique, so a name is first searched as bytes in the string
 // section (memmem, at memory speed), and records are then compared by a 32-bit offset without reading strings. A name
-// that is not in the string section needs no search of the records.
+// that is not in the string section needs no search of the records. A listing that asks for the types of all functions
+// makes thousands of searches, and then an index of names takes less time.
 #include "kernel/btf.h"
 
 #include <dirent.h>
@@ -16,6 +17,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <utility>
 
 #include "base/untrusted_file.h"
 
@@ -200,7 +202,25 @@ std::vector<uint32_t> Btf::string_offsets(std::string_view text) const {
   return offsets;
 }
 
+// Makes the index when it is worth its time.
+bool Btf::is_indexed() const {
+  constexpr uint32_t kManyFinds = 64, kMostRecords = 4 << 20;
+  if (!by_name_.empty() || ++finds_ != kManyFinds || end_id() - first_id_ > kMostRecords) return !by_name_.empty();
+  for_each([&](const BtfRecord& record) {
+    if (record.name_offset != 0) by_name_.emplace_back(name(record), record.id);
+    return true;
+  });
+  std::sort(by_name_.begin(), by_name_.end());
+  return !by_name_.empty();
+}
+
 std::optional<BtfRecord> Btf::find(std::string_view name, BtfKinds set) const {
+  if (is_indexed()) {
+    for (auto at = std::lower_bound(by_name_.begin(), by_name_.end(), std::pair(name, 0U));
+         at != by_name_.end() && at->first == name; ++at)
+      if (const auto record = this->record(at->second); record && record->is(set)) return record;
+    return std::nullopt;
+  }
   const auto offsets = string_offsets(name);
   if (offsets.empty()) return std::nullopt;
   std::optional<BtfRecord> found;

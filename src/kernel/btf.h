@@ -150,6 +150,7 @@ class Btf {
   Btf() = default;
   Status read_header(const Btf* base);
   std::optional<BtfRecord> next(Cursor& cursor) const;
+  bool is_indexed() const;
   std::vector<uint32_t> string_offsets(std::string_view text) const;
 
   std::string owned_;
@@ -165,6 +166,10 @@ class Btf {
   // Offsets of every kMarkEvery-th record up to the position reached so far.
   mutable std::vector<uint32_t> marks_;
   mutable Cursor reached_ = {};
+
+  mutable uint32_t finds_ = 0;
+  mutable std::vector<std::pair<std::string_view, uint32_t>>
+      by_name_;  // names and ids, sorted, once there are many finds
 };
 
 // ---- From BTF records to the language's types.

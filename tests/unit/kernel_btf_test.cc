@@ -102,6 +102,28 @@ TEST(Btf, FindsIdsFarFromAnyMark) {
   }
 }
 
+TEST(Btf, FindsTheSameWithAnIndexOfNames) {
+  BtfWriter writer;
+  const uint32_t letter = writer.integer("char", 1, kSigned);
+  for (int i = 0; i < 300; ++i) {
+    writer.structure("n" + std::to_string(i), 4, {{"a", letter, 0}});
+    writer.add(BtfKind::kTypedef, "n" + std::to_string(i), letter);
+  }
+  const auto btf = *Btf::parse(writer.bytes());
+  for (int turn = 0; turn < 2; ++turn) {  // the index is made after some finds
+    for (uint32_t i = 0; i < 300; ++i) {
+      const std::string name = "n" + std::to_string(i);
+      const auto first = btf->find(name, ~0u), alias = btf->find(name, kinds(BtfKind::kTypedef));
+      ASSERT_TRUE(first.has_value() && alias.has_value()) << name;
+      EXPECT_EQ(first->id, letter + 1 + 2 * i);
+      EXPECT_EQ(alias->id, letter + 2 + 2 * i);
+      EXPECT_FALSE(btf->find(name, kinds(BtfKind::kUnion)).has_value());
+    }
+  }
+  EXPECT_FALSE(btf->find("n300", ~0u).has_value());
+  EXPECT_FALSE(btf->find("", ~0u).has_value());
+}
+
 TEST(Btf, RefusesWhatIsNotBtf) {
   EXPECT_FALSE(Btf::parse("").has_value());
   EXPECT_FALSE(Btf::parse(std::string(100, 'x')).has_value());
