@@ -425,11 +425,12 @@ std::string unnamed_text(const Frame& frame, uint8_t mode) {
                      *frame.module_address);
 }
 
-// "main+42", "main+42@/src/main.c:12", "[inlined] twice@/src/main.c:7", "[postgres]+0x1f4b", "0x55d1c0de".
+// "main+42", "main+42@/src/main.c:12", "[inlined] twice@/src/main.c:7", "[postgres]+0x1f4b", "0x55d1c0de". An inlined
+// function is just "twice" as for perf, where its file says that it is inlined.
 std::string symbol_text(const Frame& frame, uint8_t mode) {
   if (frame.address == 0 && !frame.symbol.empty()) return frame.symbol;  // a mark
   const std::string name = frame.symbol.empty() ? unnamed_text(frame, mode)
-                           : frame.is_inlined   ? "[inlined] " + frame.symbol
+                           : frame.is_inlined   ? (mode == kPerfMode ? "" : "[inlined] ") + frame.symbol
                                                 : fmt::format("{}+{}", frame.symbol, frame.offset);
   const bool has_place = !frame.file.empty() && mode != kPerfMode;
   return !has_place ? name : fmt::format("{}@{}:{}", name, frame.file, frame.line);
@@ -440,15 +441,17 @@ void append_frame(std::string& out, const Frame& frame, const StackValue& stack,
   switch (stack.mode) {
     case kPerfMode:
       fmt::format_to(to, "\t{:x} {}", frame.address, shown_name(symbol_text(frame, stack.mode), style));
-      if (stack.is_user)
+      if (frame.is_inlined)
+        out += " (inlined)";
+      else if (stack.is_user)
         fmt::format_to(to, " ({})", frame.module.empty() ? "[unknown]" : shown_name(frame.module, style));
       break;
     case kRawMode: fmt::format_to(to, "{:x}", frame.address); break;
     case kBuildIdMode:
       if (frame.build_id.empty()) {
-        fmt::format_to(to, "        {:#x}", frame.address);
+        fmt::format_to(to, "{:#x}", frame.address);
       } else {
-        fmt::format_to(to, "        {} {:#x}", frame.build_id, frame.offset);
+        fmt::format_to(to, "{} {:#x}", frame.build_id, frame.offset);
       }
       break;
     default: out.append("        ").append(shown_name(symbol_text(frame, stack.mode), style));

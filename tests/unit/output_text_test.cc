@@ -220,7 +220,7 @@ TEST(Text, StacksShowTheirSource) {
       {{0xabc0, "twice", 0, "a.out", "", "/src/a.c", 7, true}, {0xabc0, "main", 16, "a.out", "", "/src/a.c", 42}});
   EXPECT_EQ(value_text({source}), "\n        [inlined] twice@/src/a.c:7\n        main+16@/src/a.c:42\n\n");
   source.mode = static_cast<uint8_t>(types::StackMode::kPerf);
-  EXPECT_EQ(value_text({source}), "\n\tabc0 [inlined] twice (a.out)\n\tabc0 main+16 (a.out)\n\n");
+  EXPECT_EQ(value_text({source}), "\n\tabc0 twice (inlined)\n\tabc0 main+16 (a.out)\n\n");
 }
 
 TEST(Text, StackModes) {
@@ -229,7 +229,7 @@ TEST(Text, StackModes) {
   EXPECT_EQ(value_text({stack(StackMode::kPerf, true)}),
             "\n\tabc0 vfs_read+16 (libc.so.6)\n\t1234 0x1234 ([unknown])\n\n");
   EXPECT_EQ(value_text({stack(StackMode::kRaw, true)}), "\nabc0\n1234\n\n");
-  EXPECT_EQ(value_text({stack(StackMode::kBuildId, true)}), "\n        00ff 0x10\n        0x1234\n\n");
+  EXPECT_EQ(value_text({stack(StackMode::kBuildId, true)}), "\n00ff 0x10\n0x1234\n\n");
 }
 
 // ---- Time series ----------------------------------------------------------------------------------------------------

@@ -313,7 +313,7 @@ std::optional<size_t> list_types(const std::string& pattern, Environment& e) {
   for (const std::string& name : e.kernel->struct_names(std::string_view(pattern).substr(space + 1))) {
     if (!name.starts_with(tag)) continue;
     const auto text = e.kernel->c_definition(name);
-    if (text) std::fputs(("vmlinux:" + *text + "\n").c_str(), stdout);
+    if (text) std::fputs(("vmlinux: " + *text + "\n").c_str(), stdout);
     count += text.has_value() ? 1 : 0;
   }
   if (count == 0)
