@@ -41,6 +41,11 @@ std::string why_addresses_are_hidden();
 // Returns why a function must not be probed, at its return or anywhere; nullopt if nothing is known against it.
 std::optional<std::string_view> why_dangerous(std::string_view function, bool is_return);
 
+// True for functions with which machines hung when programs were on all functions. The kernel's own tests skip them too
+// (skip_entry() in tools/testing/selftests/bpf/trace_helpers.c). A wildcard has them if it begins with their name, such
+// as `rcu_`.
+bool is_left_out_of_wildcard(std::string_view function, std::string_view glob);
+
 // True for functions that do not return, which the kernel lets no fexit program on since Linux 6.16 and some earlier
 // stable releases (noreturn_deny in kernel/bpf/verifier.c).
 bool never_returns(std::string_view function);

@@ -176,7 +176,9 @@ std::vector<spec::BoundProbe> bind(spec::BindRequest& request) {
                               fmt::format("use fentry:{}", name));
   if (has_wildcard(name) || has_wildcard(module)) {
     for (const auto& function : request.kernel.find_functions(nullptr, name, module.empty() ? "*" : module))
-      if (!why_refused(request, function.name, kIsExit, false) && !(kIsExit && kernel::never_returns(function.name)) &&
+      if (!why_refused(request, function.name, kIsExit, false) &&
+          (request.config.allow_unsafe || !kernel::is_left_out_of_wildcard(function.name, name)) &&
+          !(kIsExit && kernel::never_returns(function.name)) &&
           (function.name != kCalledByGuard || request.kernel.has(kernel::Feature::kRecursionGuard)))
         out.push_back(make_probe<kRow>(request, function));
   } else if (const auto function = request.kernel.find_function(request.types, name, module)) {

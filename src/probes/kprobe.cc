@@ -23,6 +23,7 @@
 #include <map>
 
 #include "base/strings.h"
+#include "kernel/functions.h"
 #include "load/machine.h"
 #include "probes/probe_support.h"
 
@@ -91,7 +92,9 @@ class Binder {
   void add_all(const std::string& glob) {
     is_wildcard_ = true;
     for (const Listed& listed : listed_functions(request_.kernel.functions(glob))) {
-      if (!is_in_module(listed.function) || why_refused(request_, listed.function.name, kIsReturn, true)) continue;
+      const std::string& name = listed.function.name;
+      if (!is_in_module(listed.function) || why_refused(request_, name, kIsReturn, true)) continue;
+      if (!request_.config.allow_unsafe && kernel::is_left_out_of_wildcard(name, glob)) continue;
       add(listed.function, 0, true);
       out_.back().probe.number = listed.count_of_name > 1 ? listed.count : 0;
     }

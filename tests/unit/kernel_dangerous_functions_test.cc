@@ -22,6 +22,13 @@ TEST(DangerousFunctions, KnowsThoseThatNeverReturn) {
   EXPECT_FALSE(never_returns("vfs_read"));
 }
 
+TEST(DangerousFunctions, LeavesSomeOutOfWildcardsThatDoNotNameThem) {
+  EXPECT_TRUE(is_left_out_of_wildcard("rcu_read_lock", "*"));
+  EXPECT_TRUE(is_left_out_of_wildcard("default_idle_call", "d*"));
+  EXPECT_FALSE(is_left_out_of_wildcard("rcu_read_lock", "rcu_*"));
+  EXPECT_FALSE(is_left_out_of_wildcard("vfs_read", "*"));
+}
+
 TEST(DangerousFunctions, ReadsTheListOfTheKernel) {
   char path[] = "/tmp/espy-blacklist-XXXXXX";
   const int fd = ::mkstemp(path);
