@@ -245,7 +245,8 @@ TypeId check_getopt(Checker& checker, const CallSite& call) {
     const auto value = given ? parse_int(*given) : number;
     if (!value) report("a number");
     checker.fold(call.expr, value.value_or(0));
-    return types.int64();
+    const bool is_large = given && !given->starts_with('-') && value.value_or(0) < 0;
+    return is_large ? types.uint64() : types.int64();
   }
   const std::string text = given ? *given : checker.text(call.arguments[1]).value_or("");
   checker.fold(call.expr, text);

@@ -84,6 +84,12 @@ bool is_task_of_object(Checker& checker, const CallSite& call, syntax::ExprId ar
   return false;
 }
 
+// `kstack($1)` without the parameter is `kstack`.
+bool is_parameter_not_given(Checker& checker, syntax::ExprId argument) {
+  const auto* parameter = checker.ast().get<syntax::Positional>(argument);
+  return parameter != nullptr && parameter->index > checker.config().arguments.positional.size();
+}
+
 // Accepts (mode), (frames) and (mode, frames); for the mode also (task).
 template <bool kIsUser>
 TypeId check_stack(Checker& checker, const CallSite& call) {
@@ -102,6 +108,8 @@ TypeId check_stack(Checker& checker, const CallSite& call) {
       } else {
         mode = row->mode;
       }
+    } else if (is_parameter_not_given(checker, argument)) {
+      continue;
     } else if (const auto number = checker.integer(argument)) {
       if (*number < 1 || *number > kMaxFrames)
         checker.error("stack-frames", span, "the number of frames must be from 1 to 1024");

@@ -60,7 +60,7 @@ std::optional<std::string> Checker::parameter_text(ExprId id) {
   const bool is_given = parameter->index >= 1 && parameter->index <= given.size();
   const std::string text = is_given ? given[parameter->index - 1] : std::string();
   check_expr(is_sum ? sum->left : id);
-  if (!is_sum) return text;
+  if (!is_sum || !is_given) return text;
   check_integer(sum->right);
   const auto skipped = integer(sum->right);
   if (skipped && *skipped >= 0 && std::cmp_less_equal(*skipped, text.size()))

@@ -46,7 +46,7 @@ std::optional<Rate> rate_of(uint64_t count, uint64_t unit) {
 }
 
 std::optional<Rate> parse_duration(std::string_view text) {
-  const size_t digits = text.find_first_not_of("0123456789");
+  const size_t digits = text.find_first_not_of("0123456789_");
   if (digits == std::string_view::npos || text[digits] == 'e' || text[digits] == 'E') {
     const auto ns = parse_count(text);
     return ns ? std::optional(Rate{*ns, 0}) : std::nullopt;
@@ -109,13 +109,17 @@ void report_refused(spec::BindRequest& request, std::string_view function, const
                      "--unsafe tries it in spite of that");
 }
 
-std::optional<uint64_t> parse_count(std::string_view text) {
+std::optional<uint64_t> parse_count(std::string_view given) {
+  // As in numbers of the language: 1_000.
+  std::string text(given);
+  if (text.starts_with('_') || text.ends_with('_')) return std::nullopt;
+  std::erase(text, '_');
   const size_t exponent_at = text.starts_with("0") ? text.npos : text.find_first_of("eE");
-  const auto number = parse_int(text.substr(0, exponent_at));
+  const auto number = parse_int(std::string_view(text).substr(0, exponent_at));
   if (!number || *number <= 0) return std::nullopt;
   auto out = static_cast<uint64_t>(*number);
   if (exponent_at == text.npos) return out;
-  const auto exponent = parse_int(text.substr(exponent_at + 1));
+  const auto exponent = parse_int(std::string_view(text).substr(exponent_at + 1));
   if (!exponent || *exponent < 0) return std::nullopt;
   for (int64_t i = 0; i < *exponent; ++i)
     if (__builtin_mul_overflow(out, 10, &out)) return std::nullopt;

@@ -45,7 +45,8 @@ struct Rate {
 };
 std::optional<Rate> parse_rate(std::span<const std::string> parts);
 
-// A number of events or units: as parse_int(), or in scientific notation ("1e6"). nullopt if it is not positive.
+// A number of events or units: as parse_int(), with `_` between digits ("1_000"), or in scientific notation ("1e6").
+// nullopt if it is not positive.
 std::optional<uint64_t> parse_count(std::string_view text);
 
 // Probes that the kernel refuses, with the reasons as the errors' messages.

@@ -157,6 +157,12 @@ void report_not_found(spec::BindRequest& request) {
 }
 
 std::vector<spec::BoundProbe> bind(spec::BindRequest& request) {
+  if (request.parts.size() == 1 && has_wildcard(request.parts[0])) {  // all events of the categories
+    const std::string parts[] = {request.parts[0], "*"};
+    spec::BindRequest whole = request;
+    whole.parts = parts;
+    return bind(whole);
+  }
   if (request.parts.size() != 2)
     return report_wrong_form(request, kTracepoint.form, "tracepoint:syscalls:sys_enter_openat");
   std::vector<spec::BoundProbe> out;

@@ -366,6 +366,14 @@ void CParser::tagged(CType& type) {
   CAttributes found;
   attributes(&found);
   if (stream_.at(TokenKind::kIdentifier)) type.name = stream_.text(stream_.advance());
+  // Attributes behind the name belong to the body; without one, to what is declared.
+  const uint32_t behind_name = stream_.token().begin;
+  CAttributes of_body = found;
+  attributes(&of_body);
+  if (stream_.at(TokenKind::kLeftBrace))
+    found = of_body;
+  else if (stream_.token().begin != behind_name)
+    stream_.seek(behind_name);
   if (!stream_.at(TokenKind::kLeftBrace)) {
     if (type.name.empty()) stream_.unexpected(fmt::format("a name or `{{` after `{}`", word));
     return;
