@@ -9,6 +9,7 @@
 // str(), buf() and str_concat() implement `lower_into`, which writes to its destination (a record, a map value, scratch
 // memory) without an intermediate copy. Layout of the values: program/layout.h; reads from user and kernel memory:
 // lower/reads.cc.
+#include <bit>
 #include <cerrno>
 #include <csignal>
 #include <cstring>
@@ -373,6 +374,136 @@ ValueId lower_concat_into(Lowering& lowering, const CallSite& call, ValueId dest
   return ir.binary(Op::k_add, at, second);
 }
 
+// ---- Parts of strings, and their bytes changed: loops over bytes
+//
+// The verifier follows every iteration, so that a step has only the branch that leaves the loop: all else is computed
+// without branches.
+
+// A string in scratch memory, where it can be read and written at any offset: kernels before 5.12 allow no variable
+// offsets on the stack. Offsets are masked to be within it.
+class ByteString {
+ public:
+  ByteString(Lowering& lowering, uint32_t capacity_bytes, std::string_view name)
+      : lowering_(lowering), size_(std::bit_ceil(std::max(capacity_bytes, kScratchBytes))) {
+    address_ = lowering.memory(size_, name);
+    lowering.zero(address_, size_);
+  }
+
+  ValueId address() const { return address_; }
+  ValueId load(ValueId index) const { return lowering_.ir().load(1, at(index)); }
+  void store(ValueId index, ValueId byte) const { lowering_.ir().store(1, at(index), byte); }
+
+ private:
+  static constexpr uint32_t kScratchBytes = 128;  // objects of this size are not on the stack
+
+  ValueId at(ValueId index) const {
+    ir::Builder& ir = lowering_.ir();
+    return ir.binary(Op::k_add, address_, ir.binary(Op::k_and, index, int64_t{size_ - 1}));
+  }
+
+  Lowering& lowering_;
+  uint32_t size_;
+  ValueId address_;
+};
+
+// The text of an argument, and a place for as many bytes.
+struct TextCopy {
+  ByteString text, out;
+  uint32_t capacity_bytes;
+  ValueId length;
+};
+
+TextCopy copy_text(Lowering& lowering, ExprId argument) {
+  const Operand text = terminated(lowering, lowering.value(argument));
+  const uint32_t capacity = std::max(lowering.types()[text.type].count, 1u);
+  TextCopy copy{{lowering, capacity, "text"}, {lowering, capacity, "part"}, capacity, {}};
+  copy.length = lowering.read_text(copy.text.address(), text, false);
+  return copy;
+}
+
+Operand finish(Lowering& lowering, const CallSite& call, const TextCopy& copy) {
+  return {lowering.type(call.expr), copy.out.address(), true};
+}
+
+TypeId check_part(Checker& checker, const CallSite& call) {
+  return checker.types().string(
+      std::max(types::capacity_with_nul(checker.types()[checker.type(call.arguments[0])]), 1u));
+}
+
+ValueId is_negative(ir::Builder& ir, ValueId number) { return ir.binary(Op::k_shr, number, 63); }
+// 1 if a number, which is not negative, is 0.
+ValueId is_zero(ir::Builder& ir, ValueId number) { return is_negative(ir, ir.binary(Op::k_sub, number, 1)); }
+
+Operand lower_lower_case(Lowering& lowering, const CallSite& call) {
+  ir::Builder& ir = lowering.ir();
+  const TextCopy copy = copy_text(lowering, call.arguments[0]);
+  ir.count_up(copy.capacity_bytes, [&](ValueId index, ir::BlockId done) {
+    const ValueId byte = copy.text.load(index);
+    const ir::BlockId more = ir.add_block("more");
+    ir.branch(Condition::eq, byte, 0, done, more);
+    ir.enter(more);
+    const ValueId is_outside = is_negative(
+        ir, ir.binary(Op::k_or, ir.binary(Op::k_sub, byte, 'A'), ir.binary(Op::k_sub, ir.constant('Z'), byte)));
+    copy.out.store(index, ir.binary(Op::k_or, byte, ir.binary(Op::k_shl, ir.binary(Op::k_xor, is_outside, 1), 5)));
+  });
+  return finish(lowering, call, copy);
+}
+
+// A start or length that is negative is a large number without a sign: nothing starts there, or all of the rest.
+Operand lower_substr(Lowering& lowering, const CallSite& call) {
+  ir::Builder& ir = lowering.ir();
+  const TextCopy copy = copy_text(lowering, call.arguments[0]);
+  const ValueId given = lowering.scalar(call.arguments[1]);
+  const ValueId start = lowering.select(
+      Condition::ult, given, copy.length, [&] { return given; }, [&] { return copy.length; });
+  const ValueId wanted = call.arguments.size() > 2
+                             ? bounded(lowering, lowering.scalar(call.arguments[2]), copy.capacity_bytes)
+                             : ir.constant(copy.capacity_bytes);
+  ir.count_up(copy.capacity_bytes, [&](ValueId index, ir::BlockId done) {
+    const ValueId byte = copy.text.load(ir.binary(Op::k_add, start, index));
+    const ir::BlockId more = ir.add_block("more");
+    const ValueId is_past = ir.binary(Op::k_xor, is_negative(ir, ir.binary(Op::k_sub, index, wanted)), 1);
+    ir.branch(Condition::ne, ir.binary(Op::k_or, is_zero(ir, byte), is_past), 0, done, more);
+    ir.enter(more);
+    copy.out.store(index, byte);
+  });
+  return finish(lowering, call, copy);
+}
+
+TypeId check_split(Checker& checker, const CallSite& call) {
+  const auto separator = checker.text(call.arguments[1]);
+  if (separator && separator->size() != 1)
+    checker.error("wrong-argument", checker.ast()[call.arguments[1]].span, "the separator must be one character");
+  return check_part(checker, call);
+}
+
+// Each byte is written behind the part so far: a zero, which is none, if it is not of the wanted part.
+Operand lower_split(Lowering& lowering, const CallSite& call) {
+  ir::Builder& ir = lowering.ir();
+  const TextCopy copy = copy_text(lowering, call.arguments[0]);
+  const std::string separator = lowering.text(call.arguments[1]).value_or(",");
+  const ValueId wanted = ir.binary(Op::k_and, lowering.scalar(call.arguments[2]), INT64_MAX);
+  const ir::SlotId seen = ir.add_variable("seen"), used = ir.add_variable("used");
+  const auto read = [&](ir::SlotId slot) { return ir.load(8, ir.slot(slot)); };
+  ir.store(8, ir.slot(seen), ir.constant(0));
+  ir.store(8, ir.slot(used), ir.constant(0));
+  ir.count_up(copy.capacity_bytes, [&](ValueId index, ir::BlockId done) {
+    const ValueId byte = copy.text.load(index);
+    const ir::BlockId more = ir.add_block("more");
+    ir.branch(Condition::eq, byte, 0, done, more);
+    ir.enter(more);
+    const ValueId separators = read(seen), length = read(used);
+    const ValueId is_separator =
+        is_zero(ir, ir.binary(Op::k_xor, byte, int64_t{static_cast<unsigned char>(separator[0])}));
+    const ValueId is_part = ir.binary(Op::k_and, is_zero(ir, ir.binary(Op::k_xor, separators, wanted)),
+                                      ir.binary(Op::k_xor, is_separator, 1));
+    copy.out.store(length, ir.binary(Op::k_and, byte, ir.unary(Op::k_neg, is_part)));
+    ir.store(8, ir.slot(used), ir.binary(Op::k_add, length, is_part));
+    ir.store(8, ir.slot(seen), ir.binary(Op::k_add, separators, is_separator));
+  });
+  return finish(lowering, call, copy);
+}
+
 // ---- Names of numbers: tables in .rodata, so that the result is an ordinary string
 
 constexpr uint32_t kErrorBytes = 64;
@@ -549,6 +680,21 @@ constexpr spec::Builtin kRows[] = {
      .check = check_concat,
      .lower_into = lower_concat_into,
      .example = "begin { print(str_concat(\"a\", \"b\")); }"},
+    {.sig = "any str_lower(string s)",
+     .doc = "The string with small letters for the letters A to Z. `str_lower(comm) ~ \"nginx*\"` ignores case.",
+     .check = check_part,
+     .lower = lower_lower_case,
+     .example = "begin { print(str_lower(\"GET /Index\")); }"},
+    {.sig = "any substr(string s, int start, int length = rest)",
+     .doc = "At most `length` bytes of the string, from byte `start` on. Empty if the string ends before.",
+     .check = check_part,
+     .lower = lower_substr,
+     .example = "begin { print(substr(\"espresso\", 2, 5)); }"},
+    {.sig = "any split(string s, literal string separator, int index)",
+     .doc = "Part `index`, from 0 on, of a string whose parts are separated by a character. Empty if there are fewer.",
+     .check = check_split,
+     .lower = lower_split,
+     .example = "begin { print(split(\"/usr/bin/env\", \"/\", 2)); }"},
     {.sig = "any strerror(int error)",
      .doc = "The description of an error number of either sign: `No such file or directory`.",
      .check = check_strerror,

@@ -4,6 +4,7 @@
 
 #include "base/strings.h"
 #include "check/checker.h"
+#include "check/text_pattern.h"
 #include "program/program.h"
 
 namespace espy::check {
@@ -23,6 +24,7 @@ TypeId Checker::visit(ExprId id, const Binary& node) {
   const TypeId left = type(node.left);
   const TypeId right = type(node.right);
   if (!left || !right) return {};
+  if (node.op == BinaryOp::kMatch) return check_match(id, node, left, right);
   if (const auto folded = fold_operands(id, node)) return *folded;
   if (is_logical(node.op)) return check_logical(id, node);
   if (is_comparison(node.op)) return check_comparison(node, left, right);
@@ -125,6 +127,21 @@ TypeId Checker::check_comparison(const Binary& node, TypeId left, TypeId right) 
     if (is_composite && (left == right || unify(types_, left, right))) return types_.bool_type();
   }
   return bad_operands(node, left, right);
+}
+
+TypeId Checker::check_match(ExprId id, const Binary& node, TypeId left, TypeId right) {
+  const auto pattern = text(node.right);
+  if (type_of(left).kind != Kind::kString || type_of(right).kind != Kind::kString)
+    return bad_operands(node, left, right);
+  if (!pattern) {
+    error("not-constant", span_of(node.right), "the pattern after `~` must be a constant");
+    return types_.bool_type();
+  }
+  if (!TextPattern::parse(*pattern))
+    error("out-of-range", span_of(node.right),
+          fmt::format("the pattern matches more than {} characters beside its `*`", TextPattern::kMostSymbols));
+  if (const auto known = text(node.left)) fact(id).constant = int64_t{glob_match(*pattern, *known)};
+  return types_.bool_type();
 }
 
 TypeId Checker::check_arithmetic(const Binary& node, TypeId left, TypeId right) {
@@ -370,6 +387,7 @@ TypeId Checker::visit(ExprId id, const Cast& node) {
   if (target.kind == Kind::kPointer && source_type.kind == Kind::kPointer && source_type.space != target.space)
     to = types_.pointer(target.element, source_type.space);
   if (is_int_like(target) && integer(node.operand)) fact(id).constant = truncate(target, *integer(node.operand));
+  if (target.kind == Kind::kBool && text(node.operand)) fact(id).constant = int64_t{!text(node.operand)->empty()};
   return to;
 }
 
@@ -387,7 +405,6 @@ bool knows_function(program::ProgramKind kind) {
 
 bool Checker::use_func_as_symbol(ExprId value, TypeId wanted) {
   if (!value || !ast_.get<Name>(value)) return false;
-  if (target.kind == Kind::kBool && text(node.operand)) fact(id).constant = int64_t{!text(node.operand)->empty()};
   if (type_of(type(value)).kind != Kind::kFunctionName) return false;
   const spec::ProbeContext& context = unit().context;
   const bool is_user = context.pointers == types::AddressSpace::kUser;

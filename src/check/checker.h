@@ -232,6 +232,8 @@ class Checker {
   void use_func_beside(ExprId value, ExprId other);
   TypeId check_logical(ExprId id, const syntax::Binary& node);
   TypeId check_comparison(const syntax::Binary& node, TypeId left, TypeId right);
+  // text ~ "pattern"
+  TypeId check_match(ExprId id, const syntax::Binary& node, TypeId left, TypeId right);
   void warn_if_never(const syntax::Binary& node, TypeId left, TypeId right);
   TypeId check_arithmetic(const syntax::Binary& node, TypeId left, TypeId right);
   // The type of a constant result, invalid with an error if it overflows; nullopt if the result is not constant.

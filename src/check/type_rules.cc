@@ -485,6 +485,7 @@ std::optional<Number> fold_binary(BinaryOp op, Number a, Number b) {
     }
     case BinaryOp::kDivide: return b.bits == 0 ? std::nullopt : narrow(widen(a) / widen(b));
     case BinaryOp::kModulo: return b.bits == 0 ? std::nullopt : narrow(widen(a) % widen(b));
+    case BinaryOp::kMatch: break;
   }
   return std::nullopt;
 }

@@ -549,6 +549,7 @@ class Lowering {
   ValueId binary_scalar(const syntax::Binary& node, TypeId result);
   bool is_unsigned_pair(ExprId left, ExprId right);
   ValueId compare_bytes(const syntax::Binary& node);
+  ValueId matches_pattern(const syntax::Binary& node);
   std::optional<ValueId> equals_probe_name(const syntax::Binary& node);
   ValueId equality(syntax::BinaryOp op, ValueId same);
   // ++ and --. Without `is_used`, returns no value.

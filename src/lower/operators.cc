@@ -3,6 +3,7 @@
 #include <bit>
 #include <cstring>
 
+#include "check/text_pattern.h"
 #include "lower/lowering.h"
 #include "program/program.h"
 
@@ -43,6 +44,7 @@ Operand Lowering::unary_value(ExprId expr, const syntax::Unary& node) {
 Operand Lowering::binary_value(ExprId expr, const syntax::Binary& node) {
   if (node.op == BinaryOp::kLogicalAnd || node.op == BinaryOp::kLogicalOr) return logical_value(expr);
   const TypeId result = type(expr);
+  if (node.op == BinaryOp::kMatch) return {result, matches_pattern(node)};
   if (const auto same = equals_probe_name(node)) return {result, equality(node.op, *same)};
   if (is_comparison(node.op) && !is_scalar(type(node.left)) && !is_scalar(type(node.right)) &&
       !types::is_aggregation(types()[type(node.left)]))
@@ -84,6 +86,42 @@ ValueId Lowering::compare_bytes(const syntax::Binary& node) {
     return equality(node.op, equal_text(in_our_memory(*other), *known));
   }
   return equality(node.op, equal_values(left, right));
+}
+
+// A step has only the branch that leaves the loop, so that the verifier follows one path. The text is in scratch
+// memory: kernels before 5.12 allow no variable offsets on the stack.
+ValueId Lowering::matches_pattern(const syntax::Binary& node) {
+  constexpr uint32_t kScratchBytes = 128;  // objects of this size are not on the stack
+  const auto pattern = check::TextPattern::parse(text(node.right).value_or(""));
+  if (!pattern) return ir().constant(0);
+  if (pattern->ends_open && pattern->symbols < config().limits.max_strlen) allow_truncation(node.left);
+  Operand subject = value(node.left);
+  if (types()[subject.type].may_lack_nul)
+    subject = convert(subject, types().string(types::capacity_with_nul(types()[subject.type])));
+  const uint32_t capacity = types()[subject.type].count;
+  const uint32_t size = std::bit_ceil(std::max(capacity, kScratchBytes));
+  const ValueId bytes = memory(size, "matched");
+  read_text(bytes, subject, false);
+  const ValueId table = constant_bytes(
+      {reinterpret_cast<const char*>(pattern->accepted.data()), pattern->accepted.size() * sizeof(uint64_t)});
+  const auto is_zero = [&](ValueId number) {  // of one that is not negative
+    return ir().binary(Op::k_shr, ir().binary(Op::k_sub, number, 1), 63);
+  };
+  const ir::SlotId states = new_slot("states");
+  write_slot(states, ir().constant(1));
+  ir().count_up(capacity, [&](ValueId index, BlockId done) {
+    const ValueId at = ir().binary(Op::k_and, index, static_cast<int64_t>(size - 1));
+    const ValueId byte = ir().load(1, ir().binary(Op::k_add, bytes, at));
+    const ValueId now = read_slot(states);
+    const BlockId more = ir().add_block("more");
+    ir().branch(Condition::ne, ir().binary(Op::k_or, is_zero(byte), is_zero(now)), 0, done, more);
+    ir().enter(more);
+    const ValueId accepted = ir().load(8, ir().binary(Op::k_add, table, ir().binary(Op::k_shl, byte, 3)));
+    const ValueId moved = ir().binary(Op::k_shl, ir().binary(Op::k_and, now, accepted), 1);
+    const ValueId kept = ir().binary(Op::k_and, now, static_cast<int64_t>(pattern->repeated));
+    write_slot(states, ir().binary(Op::k_or, moved, kept));
+  });
+  return ir().binary(Op::k_and, ir().binary(Op::k_shr, read_slot(states), pattern->symbols), 1);
 }
 
 ValueId Lowering::binary_scalar(const syntax::Binary& node, TypeId result) {
@@ -197,6 +235,8 @@ Operand Lowering::cast_value(ExprId expr, const syntax::Cast& node) {
   const bool is_bytes = from.kind == Kind::kString || from.kind == Kind::kArray || from.kind == Kind::kBuffer;
   if (is_bytes && (from.kind == Kind::kBuffer) != (target.kind == Kind::kBuffer) && types::is_by_reference(target))
     return cast_bytes(in_our_memory(operand), to);
+  if (from.kind == Kind::kString && target.kind == Kind::kBool)
+    return {to, ir().binary(Op::k_ne, truth(operand), ir().constant(0))};
   if (from.kind != Kind::kPointer || operand.is_address) return convert(operand, to);
   if (target.kind == Kind::kString) {  // (string[N])p reads from the pointer
     const ValueId address = memory(target.size_bytes, "cast");
@@ -235,8 +275,6 @@ ValueId Lowering::calculate(BinaryOp op, Operand left, Operand right, TypeId res
   };
   ValueId out;
   switch (op) {
-  if (from.kind == Kind::kString && target.kind == Kind::kBool)
-    return {to, ir().binary(Op::k_ne, truth(operand), ir().constant(0))};
     case BinaryOp::kAdd: out = ir().binary(Op::k_add, scaled(left), scaled(right)); break;
     case BinaryOp::kSubtract: out = ir().binary(Op::k_sub, left.value, scaled(right)); break;
     case BinaryOp::kMultiply: out = apply(Op::k_mul); break;

@@ -149,6 +149,7 @@ enum class BinaryOp : uint8_t {
   kMultiply,
   kDivide,
   kModulo,
+  kMatch,  // text ~ "pattern*"
 };
 
 struct IntegerLiteral {

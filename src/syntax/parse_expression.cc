@@ -244,6 +244,7 @@ Operator binary_operator(TokenKind kind) {
     case TokenKind::kAmpersand: return {BinaryOp::kBitAnd, 5};
     case TokenKind::kEqual: return {BinaryOp::kEqual, 6};
     case TokenKind::kNotEqual: return {BinaryOp::kNotEqual, 6};
+    case TokenKind::kBitNot: return {BinaryOp::kMatch, 6};
     case TokenKind::kLess: return {BinaryOp::kLess, 7};
     case TokenKind::kLessEqual: return {BinaryOp::kLessEqual, 7};
     case TokenKind::kGreater: return {BinaryOp::kGreater, 7};

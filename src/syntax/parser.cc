@@ -87,6 +87,7 @@ const char* spelling(BinaryOp op) {
     case BinaryOp::kMultiply: return "*";
     case BinaryOp::kDivide: return "/";
     case BinaryOp::kModulo: return "%";
+    case BinaryOp::kMatch: return "~";
   }
   UNREACHABLE("binary operator");
 }

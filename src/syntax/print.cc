@@ -24,7 +24,8 @@ int precedence(BinaryOp op) {
     case BinaryOp::kBitXor: return 4;
     case BinaryOp::kBitAnd: return 5;
     case BinaryOp::kEqual:
-    case BinaryOp::kNotEqual: return 6;
+    case BinaryOp::kNotEqual:
+    case BinaryOp::kMatch: return 6;
     case BinaryOp::kLess:
     case BinaryOp::kLessEqual:
     case BinaryOp::kGreater:
