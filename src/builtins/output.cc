@@ -1,5 +1,7 @@
 // Output and the end of the run. These builtins are asynchronous: the program emits a record, and `handle` acts on it
 // in user space.
+#include <fmt/format.h>
+
 #include <algorithm>
 
 #include "base/clock.h"
@@ -79,8 +81,10 @@ bool is_whole_map(const check::Unit& unit, const syntax::Ast& ast, syntax::ExprI
   return ast.get<syntax::Map>(expr) != nullptr && unit.fact(expr).map.valid();
 }
 
+constexpr std::string_view kByValue = "value", kByKey = "key";  // the order of a map's entries
+
 TypeId check_print(Checker& checker, const CallSite& call) {
-  for (size_t i = 1; i < call.arguments.size(); ++i) {
+  for (size_t i = 1; i < std::min<size_t>(call.arguments.size(), 3); ++i) {
     const auto number = checker.integer(call.arguments[i]);
     const source::Span span = checker.ast()[call.arguments[i]].span;
     if (!number)
@@ -91,6 +95,10 @@ TypeId check_print(Checker& checker, const CallSite& call) {
   if (call.arguments.size() > 1 && !is_whole_map(checker.unit(), checker.ast(), call.arguments[0]))
     checker.error("not-a-map", checker.ast()[call.arguments[0]].span,
                   "`top` and `div` need a whole map, without a key");
+  const auto order = call.arguments.size() > 3 ? checker.text(call.arguments[3]) : std::nullopt;
+  if (order && *order != kByValue && *order != kByKey)
+    checker.error("wrong-argument", checker.ast()[call.arguments[3]].span,
+                  fmt::format("the order must be \"{}\" or \"{}\"", kByValue, kByKey));
   return checker.types().void_type();
 }
 
@@ -120,7 +128,9 @@ Operand lower_print(Lowering& lowering, const CallSite& call) {
   const syntax::ExprId what = call.arguments[0];
   if (is_whole_map(lowering.unit(), lowering.ast(), what)) {
     const program::ScriptMapId map = lowering.unit().fact(what).map;
-    lowering.emit_event("print", time_of_print(lowering, map), call.span, {},
+    const bool is_by_key = call.arguments.size() > 3 && lowering.text(call.arguments[3]) == kByKey;
+    lowering.emit_event("print", time_of_print(lowering, map), call.span,
+                        is_by_key ? std::vector<std::string>{std::string(kByKey)} : std::vector<std::string>(),
                         {constant_or(lowering, call, 1, 0), constant_or(lowering, call, 2, 0)}, map);
   } else if (is_composite_element(lowering, what)) {
     const Lowering::MapElement element = lowering.element(what);
@@ -139,7 +149,7 @@ void handle_print(EventRecord& event) {
   if (is_whole_map) {
     const uint64_t until = event.field_count() > 0 ? static_cast<uint64_t>(event.integer(0)) : UINT64_MAX;
     event.context().print_map(schema.map, static_cast<uint64_t>(schema.numbers[0]),
-                              static_cast<uint64_t>(schema.numbers[1]), until);
+                              static_cast<uint64_t>(schema.numbers[1]), until, !schema.literals.empty());
   } else if (schema.map.valid()) {
     event.context().print_element(schema.map, event.bytes_from(0));
   } else {
@@ -354,9 +364,9 @@ constexpr spec::Builtin kRows[] = {
      .check = check_debugf,
      .lower = lower_debugf,
      .example = "begin { debugf(\"here: %d\", 42); }"},
-    {.sig = "void print(any or map value, int top = 0, int div = 0)",
-     .doc =
-         "Prints a value or a whole map; of a map, only the `top` largest entries, with their values divided by `div`.",
+    {.sig = "void print(any or map value, int top = 0, int div = 0, literal string order = \"value\")",
+     .doc = "Prints a value or a whole map; of a map, only the `top` largest entries, with their values divided by "
+            "`div`. The order is \"value\" or \"key\".",
      .check = check_print,
      .lower = lower_print,
      .handle = handle_print,

@@ -1,5 +1,6 @@
 #include "runtime/handler_context.h"
 
+#include <algorithm>
 #include <cerrno>
 #include <cstdlib>
 #include <map>
@@ -92,9 +93,14 @@ Result<output::MapView> HandlerContext::read_map(program::ScriptMapId map, const
   return view;
 }
 
-void HandlerContext::print_map(program::ScriptMapId map, uint64_t top, uint64_t divisor, uint64_t until_ns) {
-  auto view = read_map(map, {.until_ns = until_ns, .is_compact = true});
+void HandlerContext::print_map(program::ScriptMapId map, uint64_t top, uint64_t divisor, uint64_t until_ns,
+                               bool is_by_key) {
+  auto view = read_map(map, {.until_ns = until_ns, .is_compact = !is_by_key});
   if (!view) return report(view.error());
+  if (is_by_key)
+    std::ranges::stable_sort(view->entries, [](const output::MapEntry& a, const output::MapEntry& b) {
+      return output::compare_keys(a.key, b.key) < 0;
+    });
   view->top = top;
   view->divisor = divisor;
   sink_->map(*view);

@@ -79,8 +79,9 @@ class HandlerContext {
   // With the share of the events that it has seen.
   Result<output::MapView> read_map(program::ScriptMapId map, const MapReader::Wanted& wanted = {});
   // These report failures to the sink as "runtime_error".
-  // `top`, `divisor`: see MapView. `until_ns`: as above.
-  void print_map(program::ScriptMapId map, uint64_t top, uint64_t divisor, uint64_t until_ns = UINT64_MAX);
+  // `top`, `divisor`: see MapView. `until_ns`: as above. `is_by_key`: in the order of the keys, not of the values.
+  void print_map(program::ScriptMapId map, uint64_t top, uint64_t divisor, uint64_t until_ns = UINT64_MAX,
+                 bool is_by_key = false);
   // `key` starts with the bytes of the key; nothing if it is absent.
   void print_element(program::ScriptMapId map, std::span<const std::byte> key);
   void clear_map(program::ScriptMapId map);  // removes all keys; unsets a scalar
