@@ -206,11 +206,22 @@ ValueId frame_count(Lowering& lowering, types::Type type) {
 
 namespace {
 
+// A floating-point member of a struct, or two numbers, whose quotient is printed.
+bool is_real_number(const types::Types& types, TypeId id) {
+  const types::Type& type = types[id];
+  if (type.kind == Kind::kFloat) return true;
+  const auto is_number = [&](const types::Member& member) {
+    return types::is_integer(types[member.type]) || types[member.type].kind == Kind::kFloat;
+  };
+  return type.kind == Kind::kTuple && type.members.size() == 2 && std::ranges::all_of(type.members, is_number);
+}
+
 // Reports an error if an integer conversion gets a value that is not a number: also names that are kept as one.
 void check_conversion(check::Checker& checker, const output::Conversion& conversion, syntax::ExprId argument) {
   const TypeId type = checker.type(argument);
   if (conversion.conversion == "s") checker.warn_of_address(argument, "`%s` prints");
-  if (!type || conversion.conversion.find_first_of("diuoxXcp") != 0) return;
+  if (conversion.conversion == "f" && type && is_real_number(checker.types(), type)) return;
+  if (!type || conversion.conversion.find_first_of("diuoxXcpf") != 0) return;
   switch (checker.types()[type].kind) {
     case Kind::kVoid:  // reported where it is used
     case Kind::kBool:
@@ -225,12 +236,13 @@ void check_conversion(check::Checker& checker, const output::Conversion& convers
     default: break;
   }
   checker.error("format-type", checker.ast()[argument].span,
-                "`%" + conversion.conversion + "` needs an integer, but this is `" +
+                "`%" + conversion.conversion + "` needs an integer" +
+                    (conversion.conversion == "f" ? ", or two in a tuple" : "") + ", but this is `" +
                     types::to_string(checker.types(), type) + "`",
                 "use `%s`, which prints any value");
 }
 
-constexpr const char* kConversions = "write %% for a percent sign; the conversions are d i u o x X c p s r rx rh gr";
+constexpr const char* kConversions = "write %% for a percent sign; the conversions are d i u o x X c f p s r rx rh gr";
 
 // "%q": a `%` that begins no conversion, with what follows if that can be shown.
 std::string stray_text(std::string_view format, size_t at) {

@@ -291,6 +291,10 @@ constexpr size_t kMaxTraced = 12;  // MAX_BPRINTF_VARARGS
 TypeId check_debugf(Checker& checker, const CallSite& call) {
   if (call.arguments.size() > 1 + kMaxTraced)
     checker.error("debugf-arguments", call.span, "`debugf` takes at most twelve values");
+  if (const auto conversions = output::parse_format(checker.text(call.arguments[0]).value_or("")))
+    for (const output::Conversion& each : *conversions)
+      if (each.conversion == "f")
+        checker.error("bad-format", checker.ast()[call.arguments[0]].span, "the kernel has no `%f`");
   return check_format(checker, call);
 }
 
@@ -341,7 +345,8 @@ Operand lower_debugf(Lowering& lowering, const CallSite& call) {
 
 constexpr spec::Builtin kRows[] = {
     {.sig = "void printf(literal string format, ...)",
-     .doc = "Prints the values with a format: the conversions of printf(3), `%s` for any value, `%r` for buffers.",
+     .doc = "Prints the values with a format: the conversions of printf(3), `%s` for any value, `%r` for buffers. "
+            "`%.2f` prints an integer, or the quotient of a tuple `(a, b)`.",
      .check = check_format,
      .lower = lower_format<kPrintf>,
      .handle = handle_printf,

@@ -4,8 +4,10 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <cstdlib>
 #include <cstring>
+#include <optional>
 #include <string_view>
 
 #include "base/strings.h"
@@ -19,8 +21,8 @@ constexpr int kFromArgument = -2;
 constexpr std::string_view kFlags = "-+ #0";
 constexpr int kMaxWidth = 65536;
 constexpr std::array<std::string_view, 7> kLengths = {"hh", "ll", "h", "l", "j", "z", "t"};
-constexpr std::array<std::string_view, 13> kConversions = {"rx", "rh", "gr", "d", "i", "u", "o",
-                                                           "x",  "X",  "c",  "p", "s", "r"};
+constexpr std::array<std::string_view, 14> kConversions = {"rx", "rh", "gr", "d", "i", "u", "o",
+                                                           "x",  "X",  "c",  "f", "p", "s", "r"};
 
 // Parses one conversion, after its `%`.
 class ConversionReader {
@@ -42,9 +44,9 @@ class ConversionReader {
     out.conversion = take_one_of(kConversions);
     out.end = at_;
     if (out.conversion.empty() && at_ < format_.size() &&
-        std::string_view("fFeEgGaA").find(format_[at_]) != std::string_view::npos)
+        std::string_view("FeEgGaA").find(format_[at_]) != std::string_view::npos)
       return fail(fmt::format("there are no floating-point numbers: `%{}` cannot be used", format_[at_]),
-                  static_cast<int>(out.begin), "print an integer, scaled as you need it");
+                  static_cast<int>(out.begin), "`%f` prints an integer, or the quotient of two: `(a, b)`");
     return out;
   }
 
@@ -181,6 +183,31 @@ void append_number(std::string& out, uint64_t bits, bool is_c_int, const Convers
   pad(out, start, sizes);
 }
 
+// The number that %f prints: an integer, a floating-point member of a struct, or the quotient of a pair of these.
+std::optional<long double> real_number(const Value& value) {
+  if (const auto* v = std::get_if<int64_t>(&value.node)) return static_cast<long double>(*v);
+  if (const auto* v = std::get_if<TextValue>(&value.node)) return std::strtold(v->text.c_str(), nullptr);
+  const auto* pair = std::get_if<TupleValue>(&value.node);
+  if (pair == nullptr) return static_cast<long double>(bits_of(value));
+  if (pair->items.size() != 2) return std::nullopt;
+  const auto dividend = real_number(pair->items[0]), divisor = real_number(pair->items[1]);
+  if (!dividend || !divisor) return std::nullopt;
+  return *dividend / *divisor;
+}
+
+void append_real_number(std::string& out, long double number, const Conversion& c, const Sizes& sizes) {
+  constexpr int kDigits = 6, kMostDigits = 100;  // behind the point
+  const size_t start = out.size();
+  out += sign_of(c, std::signbit(number) && !std::isnan(number));
+  const size_t digits = out.size();
+  const int precision = sizes.precision == kNone ? kDigits : std::min(sizes.precision, kMostDigits);
+  out += fmt::format("{:.{}f}", std::fabs(number), precision);
+  const size_t width = static_cast<size_t>(std::max(sizes.width, 0)), length = out.size() - start;
+  if (has_flag(c, '0') && !sizes.is_left && std::isfinite(number) && length < width)
+    out.insert(digits, width - length, '0');
+  pad(out, start, sizes);
+}
+
 // ---- Texts ----------------------------------------------------------------------------------------------------------
 
 std::string bytes_of(const Value& value, const TextStyle& style) {
@@ -208,6 +235,8 @@ void append_value(std::string& out, const Argument& argument, const Conversion& 
   const Value& value = argument.value;
   const bool is_null_pointer = c.conversion == "p" && bits_of(value) == 0;
   if (is_number(c) && !is_null_pointer) return append_number(out, bits_of(value), argument.is_c_int, c, sizes);
+  if (const auto number = c.conversion == "f" ? real_number(value) : std::nullopt)
+    return append_real_number(out, *number, c, sizes);
   const size_t start = out.size();
   if (c.conversion == "c") {
     out += static_cast<char>(bits_of(value));

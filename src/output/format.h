@@ -56,8 +56,8 @@ struct Conversion {
   size_t begin = 0, end = 0;  // in the format string
 };
 
-// Returns the conversions of a format. Fails if one is for floating-point numbers; the error's `code` is the byte
-// offset.
+// Returns the conversions of a format. Fails if one is for floating-point numbers, except `%f`; the error's `code` is
+// the byte offset.
 Result<std::vector<Conversion>> parse_format(std::string_view format);
 // Returns the byte offsets of the `%` that begin no conversion and are printed as they are.
 std::vector<size_t> stray_percents(std::string_view format);

@@ -122,6 +122,18 @@ TEST(Format, BuffersAndFlags) {
   EXPECT_EQ(formatted("%gr", {number(int64_t{1} << 40)}), "0x10000000000");
 }
 
+TEST(Format, QuotientsAreDecimal) {
+  for (const char* format : {"%f", "%.2f|", "%10.1f|", "%-10.3f|", "%+.0f", "%010.2f|", "% .1f"})
+    for (const int64_t n : {int64_t{0}, int64_t{7}, int64_t{-7}, int64_t{123456}}) {
+      EXPECT_EQ(formatted(format, {number(n)}), by_c(format, static_cast<double>(n))) << format;
+      EXPECT_EQ(formatted(format, {tuple({number(n), number(8)})}), by_c(format, static_cast<double>(n) / 8)) << format;
+    }
+  EXPECT_EQ(formatted("%.1f", {tuple({number(1), number(0)})}), "inf");
+  EXPECT_EQ(formatted("%5.1f|", {tuple({number(0), number(0)})}), "  nan|");
+  EXPECT_EQ(formatted("%.1f", {{uint64_t{1} << 63}}), "9223372036854775808.0");
+  EXPECT_EQ(formatted("%.2f", {{TextValue{"1.256"}}}), "1.26");
+}
+
 TEST(Format, PercentSigns) {
   EXPECT_EQ(formatted("100%% %d%%", {number(1)}), "100% 1%");
   EXPECT_EQ(formatted("", {}), "");
@@ -130,7 +142,7 @@ TEST(Format, PercentSigns) {
 
 TEST(Format, FloatingPointGetsASentence) {
   for (const auto& [format, message, offset] :
-       {std::tuple{"%f", "there are no floating-point numbers: `%f` cannot be used", 0},
+       {std::tuple{"%e", "there are no floating-point numbers: `%e` cannot be used", 0},
         std::tuple{"ab %10.3lg", "there are no floating-point numbers: `%g` cannot be used", 3}}) {
     const auto parsed = parse_format(format);
     ASSERT_FALSE(parsed.has_value()) << format;
