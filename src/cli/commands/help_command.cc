@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <cstdio>
 #include <cstdlib>
 #include <string>
@@ -22,8 +23,13 @@ namespace espy::cli {
 
 namespace {
 
+// Programs that run bpftrace read its version, and what it can do from that.
+constexpr const char* kAlias = "bpftrace";
+constexpr const char* kAliasVersion = "bpftrace v0.26.1";
+
 int show_version(const Options&, const Host&) {
-  std::puts("espy " ESPY_VERSION);
+  const bool is_alias = std::string_view(program_invocation_short_name) == kAlias;
+  std::puts(is_alias ? fmt::format("{} (espy {})", kAliasVersion, ESPY_VERSION).c_str() : "espy " ESPY_VERSION);
   return EXIT_SUCCESS;
 }
 
