@@ -136,14 +136,14 @@ const Rejection kRejections[] = {
     {"the entry block has parameters", "function f0 \"\" parameters 0 {\nb0(v0):\n  ret v0\n}\n"},
     {"the block is empty", with_body("")},
     {"an end within a block", with_body("v0 = konst 0\nret v0\nret v0\n")},
-    {"last instruction is no end", with_body("v0 = konst 0\n")},
+    {"the last instruction of the block does not end it", with_body("v0 = konst 0\n")},
     {"1 operands instead of 2", with_body("v0 = konst 0\nv1 = add v0\nret v1\n")},
     {"more than five arguments", with_body("v0 = konst 0\nv1 = kfunc 1(v0, v0, v0, v0, v0, v0)\nret v1\n")},
     {"2 targets instead of 1", with_body("jump b1, b1\nb1:\nv0 = konst 0\nret v0\n")},
     {"none of 1, 2, 4, 8", with_body("v0 = slot s0\nv1 = load.3 [v0]\nret v1\n")},
     {"neither 4 nor 8", with_body("v0 = slot s0\natomic_add.2 [v0], v0\nret v0\n")},
     {"not 1 to 512 bytes", with_body("v0 = slot s0\ncopy v0, v0, 513\nret v0\n")},
-    {"no multiple of 8", with_body("v0 = slot s0\nzero v0, 4\nret v0\n")},
+    {"not a multiple of 8", with_body("v0 = slot s0\nzero v0, 4\nret v0\n")},
     {"no such parameter", with_body("v0 = param 1\nret v0\n")},
     {"no such slot", with_body("v0 = slot s1\nret v0\n")},
     {"there is no such function", with_body("v0 = func f1\nret v0\n")},
@@ -185,7 +185,7 @@ TEST(IrVerify, RejectsBrokenTables) {
     return verify(copy);
   };
   EXPECT_THAT(broken([&](Function& f) { f.blocks[entry].instructions[0] = ValueId{99}; }), HasSubstr("no such value"));
-  EXPECT_THAT(broken([&](Function& f) { f.blocks[entry].instructions[1] = zero; }), HasSubstr("stands in two places"));
+  EXPECT_THAT(broken([&](Function& f) { f.blocks[entry].instructions[1] = zero; }), HasSubstr("it is in two places"));
   EXPECT_THAT(broken([&](Function& f) { f.values[ValueId{2}].operands[0] = ValueId{99}; }),
               HasSubstr("a value that does not exist"));
   EXPECT_THAT(broken([&](Function& f) { f.values[ValueId{2}].operands[0] = ValueId{1}; }), HasSubstr("has no result"));

@@ -111,7 +111,7 @@ TEST_F(TarTest, RefusesWhatIsDamaged) {
     EXPECT_NE(error_of(bytes.substr(0, size)).find("ends early"), std::string::npos) << size;
   std::string changed = bytes;
   changed[3] ^= 1;
-  EXPECT_NE(error_of(changed).find("no tar archive"), std::string::npos);
+  EXPECT_NE(error_of(changed).find("not a tar archive"), std::string::npos);
   changed = bytes;
   changed.replace(124, 11, "77777777777");  // bytes in the file
   EXPECT_NE(error_of(with_checksum(changed)).find("too large"), std::string::npos);

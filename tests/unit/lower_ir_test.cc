@@ -62,9 +62,8 @@ TEST_F(LowerIr, LossesHaveACounterOfTheirOwn) {
   Script script("raw { @a[pid] = 1; @b[pid] = count(); @s = 1; }", kernel_);
   for (const std::string map : {"@a", "@b"}) {
     const auto& counters = script.lowered.program.loss_counters;
-    EXPECT_EQ(
-        std::ranges::count_if(counters, [&](const auto& each) { return each.what.starts_with(map + " is full"); }), 1)
-        << map;
+    const std::string what = "update(s) lost: " + map + " is full";
+    EXPECT_EQ(std::ranges::count_if(counters, [&](const auto& each) { return each.what.starts_with(what); }), 1) << map;
   }
 }
 

@@ -11,7 +11,7 @@ from world import Traced, build, check, count_of, end, start
 CALLS = 100
 PROBES = ["uprobe:./first_thread:tick", "uretprobe:./first_thread:tick"]
 OTHERS = ["tracepoint:raw_syscalls:sys_enter", "profile:hz:999", "software:cpu-clock:100000", "watchpoint:0x1000:8:w"]
-SAID = "the first thread of the process of -p ended"
+SAID = "the first thread of the -p process ended"
 
 
 def prepare(world):

@@ -12,7 +12,7 @@ from world import build, check, count_of
 
 FIRST, SECOND = 10, 20  # calls
 CALL = "tracepoint:syscalls:sys_enter_getppid /pid == cpid/"
-SAID = "had code of several files there"
+SAID = "had code from several files there"
 HOW = ["turns", "fixed", "moved"]
 
 
