@@ -333,7 +333,8 @@ TEST(User, ExecToAProgramAtTheSameAddresses) {
   child.write_line("");
   const uint64_t other = child.read_address();
   const uint64_t of_second = tagged_in(child.pid(), other);
-  ASSERT_NE(program::code_tag(of_first), program::code_tag(of_second));
+  // One of 255 pairs of files has one tag, and cannot be told apart.
+  if (program::code_tag(of_first) == program::code_tag(of_second)) GTEST_SKIP() << "both files have one tag";
   EXPECT_EQ(name_of(of_second), "other_name");
   EXPECT_EQ(name_of(of_first), "visible");
   // The symbolizer looks for a new program again after a while, not at every address.
