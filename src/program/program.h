@@ -246,7 +246,7 @@ enum class LossKind : uint8_t {
 struct LossCounter {
   LossKind kind = LossKind::kMissed;
   ProgramId program;
-  std::string what;  // "@x is full ...; updates lost"; reported as "WHAT: N", summed over programs, if N is not 0
+  std::string what;  // "update(s) lost: @x is full"; reported as "3 updates lost: ...", summed over programs, if not 0
   uint32_t offset_bytes = 0;
   source::Span span = {};  // the place in the script, if it is shown
 };
