@@ -117,6 +117,8 @@ class Decoder {
   void date(int64_t seconds, int64_t nanoseconds);
   void time_at(uint64_t address, std::string_view fraction);
   void time_of(int64_t seconds, int64_t fraction, std::string_view name);
+  // A struct itimerval or itimerspec: `fraction_name` is tv_usec or tv_nsec.
+  void show_timer(std::string_view fraction_name);
   void socket_address(std::string_view bytes);
   void vector_at(uint64_t address, uint64_t count, uint64_t most_bytes);
   void control_messages(std::string_view bytes);

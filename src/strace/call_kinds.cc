@@ -160,23 +160,16 @@ void Decoder::show_timevals() {
   put("]");
 }
 
-void Decoder::show_itimerval() {
-  int64_t times[4] = {};
-  if (!fetch(value(), times)) return;
-  put("{it_interval=");
-  time_of(times[0], times[1], "tv_usec");
-  put(", it_value=");
-  time_of(times[2], times[3], "tv_usec");
-  put("}");
-}
+void Decoder::show_itimerval() { show_timer("tv_usec"); }
+void Decoder::show_itimerspec() { show_timer("tv_nsec"); }
 
-void Decoder::show_itimerspec() {
+void Decoder::show_timer(std::string_view fraction_name) {
   int64_t times[4] = {};
   if (!fetch(value(), times)) return;
   put("{it_interval=");
-  time_of(times[0], times[1], "tv_nsec");
+  time_of(times[0], times[1], fraction_name);
   put(", it_value=");
-  time_of(times[2], times[3], "tv_nsec");
+  time_of(times[2], times[3], fraction_name);
   put("}");
 }
 

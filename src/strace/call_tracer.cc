@@ -228,9 +228,7 @@ void CallTracer::take_signal(uint32_t tid, const Fields& fields) {
   const auto signal = static_cast<int>(fields.number(3));
   constexpr int kKill = 9;
   if (signal == kKill) return;
-  std::string text = "--- ";
-  decoder_.show_signal(signal, fields.bytes(4), text);
-  whole_line(tid, fields.word(2), text + " ---");
+  signal_line(tid, fields.word(2), signal, fields.bytes(4));
 }
 
 // strace shows these, because the kernel keeps no signal from the tracer of ptrace(2).
@@ -245,11 +243,7 @@ void CallTracer::show_ignored(uint32_t tid, uint32_t pid) {
   if (tid != pid) return;
   const auto found = ignored_.find(pid);
   if (found == ignored_.end()) return;
-  for (const Ignored& each : std::exchange(found->second, {})) {
-    std::string text = "--- ";
-    decoder_.show_signal(each.signal, each.info, text);
-    whole_line(tid, each.at_ns, text + " ---");
-  }
+  for (const Ignored& each : std::exchange(found->second, {})) signal_line(tid, each.at_ns, each.signal, each.info);
   ignored_.erase(pid);
 }
 
@@ -345,6 +339,12 @@ void CallTracer::whole_line(uint32_t tid, uint64_t at_ns, std::string_view text)
   open_line(tid, at_ns);
   line_ += text;
   close_line();
+}
+
+void CallTracer::signal_line(uint32_t tid, uint64_t at_ns, int signal, std::string_view info) {
+  std::string text = "--- ";
+  decoder_.show_signal(signal, info, text);
+  whole_line(tid, at_ns, text + " ---");
 }
 
 Status CallTracer::batch_end() {

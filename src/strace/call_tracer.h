@@ -107,6 +107,8 @@ class CallTracer final : public runtime::RecordTap {
   void close_line();
   void interrupt_line(uint32_t tid);  // ends an open line of another thread
   void whole_line(uint32_t tid, uint64_t at_ns, std::string_view text);
+  // `info`: the siginfo_t of the signal.
+  void signal_line(uint32_t tid, uint64_t at_ns, int signal, std::string_view info);
   std::string prefix(uint32_t tid, uint64_t at_ns);
   void show_call_start(uint32_t tid, Thread& thread);
 
