@@ -47,11 +47,7 @@ std::string_view CallTracer::Fields::text(size_t index) const {
 
 CallTracer::CallTracer(const CallTable& table, const CallFilter& filter, const Style& style, LineOptions options,
                        output::Writer& out, int64_t wall_offset_ns)
-    : filter_(filter),
-      decoder_(table, style),
-      options_(std::move(options)),
-      out_(out),
-      wall_offset_ns_(wall_offset_ns) {}
+    : filter_(filter), decoder_(table, style), options_(options), out_(out), wall_offset_ns_(wall_offset_ns) {}
 
 CallTracer::Mark CallTracer::mark_of(const program::EventSchema& schema) {
   const auto [known, is_new] = marks_.try_emplace(&schema, Mark::kNone);
