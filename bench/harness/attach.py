@@ -5,13 +5,12 @@ import pathlib
 import subprocess
 import time
 
-from harness.process import Failure, first_line
+from harness.process import Cell, Failure, first_line
 from harness.report import Row
 from harness.workload import make_library
 
 FUNCTIONS = 5000
 SLOW_MS = 2000  # what took bpftrace so long is not repeated
-TIMEOUT_S = 400
 PAUSE_S = 0.3  # to attach right after another process detached waits for the kernel to finish with that
 ENVIRONMENT = {**os.environ, "BPFTRACE_MAX_PROBES": "20000", "BPFTRACE_MAX_BPF_PROGS": "20000"}
 KPROBES = pathlib.Path("/sys/bus/event_source/devices/kprobe/type")
@@ -56,10 +55,11 @@ def run(tools, report, options):
         if is_slow is None or (is_slow and options.quick):
             commands.pop("bpftrace", None)
         for _ in range(options.rounds):
-            for tool, command in list(commands.items()):
-                if (attach.value(tool) or 0) + (detach.value(tool) or 0) > SLOW_MS:
+            for tool, command in commands.items():
+                if tool in attach.failures or (attach.value(tool) or 0) + (detach.value(tool) or 0) > SLOW_MS:
                     continue
-                measure(tools, command, tool, attach, detach, commands)
+                with Cell(attach, tool):
+                    measure(tools, command, tool, attach, detach)
     report.print_group(attach_title)
     report.print_group(detach_title)
 
@@ -68,7 +68,7 @@ def actions(points):
     return " ".join(f"{point} {{ @{index} = count(); }}" for index, point in zip("ab", points.split()))
 
 
-def measure(tools, command, tool, attach, detach, commands):
+def measure(tools, command, tool, attach, detach):
     time.sleep(PAUSE_S)
     stamp = tools.directory / "stamp.txt"
     stamp.unlink(missing_ok=True)
@@ -76,7 +76,7 @@ def measure(tools, command, tool, attach, detach, commands):
     process = subprocess.Popen([*command, "-c", f"{tools.helper('stamp')} {stamp}"], stdin=subprocess.DEVNULL,
                                stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, env=ENVIRONMENT)
     try:
-        status = process.wait(TIMEOUT_S)
+        status = process.wait()
         end_ns = time.monotonic_ns()
         if status != 0 or not stamp.exists():
             os.set_blocking(process.stderr.fileno(), False)
@@ -84,10 +84,6 @@ def measure(tools, command, tool, attach, detach, commands):
         attached_ns = int(stamp.read_text())
         attach.add(tool, (attached_ns - begin_ns) / 1e6)
         detach.add(tool, (end_ns - attached_ns) / 1e6)
-    except (Failure, subprocess.TimeoutExpired) as failure:
-        process.kill()
-        process.wait()
-        attach.failures[tool] = str(failure)
-        del commands[tool]
     finally:
+        process.kill()
         process.stderr.close()

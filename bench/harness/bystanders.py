@@ -1,7 +1,7 @@
 """What a system call takes that nobody asked for, while actions on others are attached: nanoseconds of a read(2)."""
 
 from harness.events import COUNT
-from harness.process import Failure, Tracer
+from harness.process import Cell, Tracer
 from harness.report import Row
 from harness.workload import Reads
 
@@ -25,12 +25,11 @@ def run(tools, report, options):
         if count == 1 and floor:
             commands["C"] = floor
         for _ in range(options.rounds):
-            for tool, command in list(commands.items()):
-                try:
+            for tool, command in commands.items():
+                if tool in row.failures:
+                    continue
+                with Cell(row, tool):
                     row.add(tool, read_ns(tools, command))
-                except Failure as failure:
-                    row.failures[tool] = str(failure)
-                    del commands[tool]
     alone = min(Reads(tools, COUNT).run() for _ in range(options.rounds))
     report.note(f"a read(2) without any tracer: {alone:.0f} ns")
     report.print_group(title)

@@ -4,7 +4,7 @@ import json
 import tempfile
 
 from harness.events import COUNT, LATENCY, READ
-from harness.process import Failure, Statistics, Tracer, first_line
+from harness.process import Cell, Failure, Statistics, Tracer, first_line
 from harness.report import MEASURED, Row
 from harness.workload import Reads
 
@@ -41,12 +41,12 @@ def fill(tools, report, options, title, compare):
         row = Row(name, "ns", within=WITHIN)
         rows.append(row)
         script = script.replace("%s", tools.helper(helper))
-        try:
-            for _ in range(options.rounds):
+        for _ in range(options.rounds):
+            if "espy" in row.failures:
+                break
+            with Cell(row, "espy"):
                 for tool, value in compare(tools, report, name, script, programs, helper).items():
                     row.add(tool, value)
-        except Failure as failure:
-            row.failures["espy"] = str(failure)
     report.print_group(title)
 
 

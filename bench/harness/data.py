@@ -5,7 +5,7 @@ import tempfile
 import time
 
 from harness.printf import wait_for_silence
-from harness.process import Failure, Tracer, first_line
+from harness.process import Cell, Failure, Tracer, first_line
 from harness.report import Row
 from harness.workload import Reads
 
@@ -54,14 +54,12 @@ def run_maps(tools, report, options, path, scale):
             takes_bpftrace = not any(value.startswith(only) for only in ONLY_ESPY)
             for tool in tools.scripted:
                 for _ in range(options.rounds if tool == "espy" else 1 if takes_bpftrace else 0):
-                    script = KEY % key + value + ";"
-                    try:
-                        used = measure_map(tools, tool, switches, script, keys // scale, path)
-                    except Failure as failure:
-                        seconds.failures[tool] = str(failure)
+                    if tool in seconds.failures:
                         break
-                    seconds.add(tool, used[0])
-                    memory.add(tool, used[1])
+                    with Cell(seconds, tool):
+                        used = measure_map(tools, tool, switches, KEY % key + value + ";", keys // scale, path)
+                        seconds.add(tool, used[0])
+                        memory.add(tool, used[1])
     report.print_group(title)
 
 
@@ -101,11 +99,10 @@ def run_printing(tools, report, options, path):
         rows.append(row)
         for tool in tools.scripted:
             for _ in range((options.rounds if tool == "espy" else 1) if tool == "espy" or value == "count()" else 0):
-                try:
-                    row.add(tool, measure_printing(tools, tool, KEY % key + value + ";", path))
-                except Failure as failure:
-                    row.failures[tool] = str(failure)
+                if tool in row.failures:
                     break
+                with Cell(row, tool):
+                    row.add(tool, measure_printing(tools, tool, KEY % key + value + ";", path))
     report.print_group(title)
 
 
@@ -139,7 +136,9 @@ def run_lines(tools, report, options, path, scale):
         delivered = Row(f"{kind}: lines delivered", "lines", at_least=True)
         rows += [rate, cpu[kind], delivered]
         for _ in range(options.rounds):
-            measure_lines(tools, switches, count, path, rate, cpu[kind], delivered)
+            if "espy" not in rate.failures:
+                with Cell(rate, "espy"):
+                    measure_lines(tools, switches, count, path, rate, cpu[kind], delivered)
     ratio = Row("CPU of JSON, in multiples of text", "", limit=1.5)
     values = [cpu[kind].value("espy") for kind, _ in FORMATS]
     if all(values):

@@ -1,6 +1,6 @@
 """Cost of an event: what the kernel's statistics say of the programs that serve it, in nanoseconds."""
 
-from harness.process import Failure, Statistics, Tracer
+from harness.process import Cell, Failure, Statistics, Tracer
 from harness.report import Row
 from harness.workload import Reads
 
@@ -44,12 +44,11 @@ def run(tools, report, options):
             if c_name and tools.c_program(c_name):
                 commands["C"] = tools.c_program(c_name)
             for _ in range(options.rounds):
-                for tool, command in list(commands.items()):
-                    try:
+                for tool, command in commands.items():
+                    if tool in row.failures:
+                        continue
+                    with Cell(row, tool):
                         measure(tools, report, command, tool, programs, row, slower)
-                    except Failure as failure:
-                        row.failures[tool] = str(failure)
-                        del commands[tool]
     report.print_group(title)
     report.print_group(slower_title)
 

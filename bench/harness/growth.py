@@ -4,7 +4,7 @@ import os
 import subprocess
 import tempfile
 
-from harness.process import Failure, Tracer, first_line, run_measured
+from harness.process import Cell, Failure, Tracer, first_line, run_measured
 from harness.report import Row
 from harness.workload import make_library
 
@@ -82,13 +82,12 @@ def start(tools, rows, options, series, count, script):
 
 def measure_start(tools, tool, command, rounds, wall, memory):
     for _ in range(rounds):
-        try:
-            wall_ms, peak_mib, _ = run_measured(tools.helper("spawn"), command, ENVIRONMENT)
-        except Failure as failure:
-            wall.failures[tool] = str(failure)
+        if tool in wall.failures:
             return
-        wall.add(tool, wall_ms)
-        memory.add(tool, peak_mib)
+        with Cell(wall, tool):
+            wall_ms, peak_mib, _ = run_measured(tools.helper("spawn"), command, ENVIRONMENT)
+            wall.add(tool, wall_ms)
+            memory.add(tool, peak_mib)
 
 
 def stop(tools, rows, options, series, count, helper, action, limit=None):
@@ -97,11 +96,10 @@ def stop(tools, rows, options, series, count, helper, action, limit=None):
         if tool == "bpftrace" and (count > 100_000 or series == "stacks" and count > 10_000):
             continue
         for _ in range(options.rounds if tool == "espy" else 1):
-            try:
-                measure_stop(tools, tool, count, helper, action, wall, memory)
-            except Failure as failure:
-                wall.failures[tool] = str(failure)
+            if tool in wall.failures:
                 break
+            with Cell(wall, tool):
+                measure_stop(tools, tool, count, helper, action, wall, memory)
 
 
 def measure_stop(tools, tool, count, helper, action, wall, memory):
@@ -140,11 +138,10 @@ def possible(tools, rows, options, count):
     inside = f'mount --bind {faked} {POSSIBLE} && exec "$@"'
     # spawn(1) measures what it starts: it has to be the last in the chain.
     for _ in range(options.rounds):
-        try:
+        if "espy" in wall.failures:
+            return
+        with Cell(wall, "espy"):
             wall_ms, peak_mib, _ = run_measured("unshare", ["-m", "sh", "-c", inside, "sh", tools.helper("spawn"),
                                                             *tools.script("espy", script)], ENVIRONMENT)
-        except Failure as failure:
-            wall.failures["espy"] = str(failure)
-            return
-        wall.add("espy", wall_ms)
-        memory.add("espy", peak_mib)
+            wall.add("espy", wall_ms)
+            memory.add("espy", peak_mib)

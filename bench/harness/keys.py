@@ -3,7 +3,7 @@
 import os
 import subprocess
 
-from harness.process import Failure, Tracer
+from harness.process import Cell, Tracer
 from harness.report import Row
 
 SEEK = "tracepoint:syscalls:sys_enter_lseek /pid == {pid}/ {{ {statements} }} END {{ clear(@); }}"
@@ -27,15 +27,13 @@ def run(tools, report, options):
             continue  # bpftrace prepares such a map for seconds
         row = Row(name, "ns", at_most_ratio={"bpftrace": 1.0})
         rows.append(row)
-        names = list(tools.scripted)
         for _ in range(options.rounds):
             untraced = seek_ns(tools, None, calls, distinct)
-            for tool in list(names):
-                try:
+            for tool in tools.scripted:
+                if tool in row.failures:
+                    continue
+                with Cell(row, tool):
                     row.add(tool, seek_ns(tools, (tool, statements, room), calls, distinct) - untraced)
-                except Failure as failure:
-                    row.failures[tool] = str(failure)
-                    names.remove(tool)
     report.print_group(title)
 
 

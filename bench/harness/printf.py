@@ -4,7 +4,7 @@ import os
 import tempfile
 import time
 
-from harness.process import Failure, Statistics, Tracer, first_line
+from harness.process import Cell, Failure, Statistics, Tracer, first_line
 from harness.events import EMPTY, measure as measure_event
 from harness.report import Row
 from harness.workload import Reads
@@ -32,16 +32,14 @@ def run(tools, report, options):
                 "system": Row(f"{name}: system CPU for a line", "us"),
             }
             rows += figures.values()
-            tracers = list(tools.scripted)
             for round_index in range(options.rounds):
-                for tool in list(tracers):
+                for tool in tools.scripted:
                     if tool == "bpftrace" and round_index > 0:  # 20 s each, and always the same
                         continue
-                    try:
+                    if tool in figures["event"].failures:
+                        continue
+                    with Cell(figures["event"], tool):
                         measure(tools, report, tool, path, count, figures)
-                    except Failure as failure:
-                        figures["event"].failures[tool] = str(failure)
-                        tracers.remove(tool)
     report.print_group(title)
 
 

@@ -7,8 +7,7 @@ import signal
 import subprocess
 import time
 
-READY_TIMEOUT_S = 120
-STOP_TIMEOUT_S = 300
+KILL_TIMEOUT_S = 60  # a killed bpftrace closes its perf events first, each after a grace period of the kernel
 
 
 def median(samples):
@@ -21,6 +20,32 @@ class Failure(Exception):
     """A tracer did not do what the benchmark needs; the text says what, for the row that is left out."""
 
 
+class Cell:
+    """One measurement of a tool for a row. If it fails, or takes longer than the limit, the row says so, and the tracers
+    that it started are killed. Has to be used in the main thread, which gets the signal."""
+
+    limit_s = 180
+
+    def __init__(self, row, tool):
+        self.row, self.tool = row, tool
+
+    def __enter__(self):
+        signal.signal(signal.SIGALRM, self.end)
+        signal.setitimer(signal.ITIMER_REAL, self.limit_s)
+
+    def end(self, *_):
+        raise Failure(f"took longer than {self.limit_s} s")
+
+    def __exit__(self, kind, failure, _):
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        for tracer in list(Tracer.running):
+            tracer.kill()
+        if kind and issubclass(kind, Failure):
+            self.row.failures[self.tool] = str(failure)
+            return True
+        return False
+
+
 def read_file(path):
     try:
         return pathlib.Path(path).read_text()
@@ -31,20 +56,23 @@ def read_file(path):
 def run_measured(spawn, command, environment=None):
     """Runs a command to its end: (wall time in ms, peak memory in MiB, what it printed)."""
     read_end, write_end = os.pipe()
-    try:
-        process = subprocess.run(
-            ["sh", "-c", 'exec "$@" 3>&%d' % write_end, "sh", spawn, *command],
-            pass_fds=[write_end], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-            env=environment, timeout=STOP_TIMEOUT_S, check=False)
-    except subprocess.TimeoutExpired as error:
-        raise Failure("did not end") from error
-    finally:
-        os.close(write_end)
     with os.fdopen(read_end) as report:
+        try:
+            process = subprocess.Popen(
+                ["sh", "-c", 'exec "$@" 3>&%d' % write_end, "sh", spawn, *command], pass_fds=[write_end],
+                stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=environment,
+                start_new_session=True)
+        finally:
+            os.close(write_end)
+        try:
+            output, errors = process.communicate()
+        except Failure:
+            os.killpg(process.pid, signal.SIGKILL)  # the command, too, which `spawn` waits for
+            raise
         fields = report.read().split()
     if process.returncode != 0 or len(fields) != 3 or fields[2] != "0":
-        raise Failure("failed: " + first_line(process.stderr))
-    return int(fields[0]) / 1e6, int(fields[1]) / 1024, process.stdout.decode(errors="replace")
+        raise Failure("failed: " + first_line(errors))
+    return int(fields[0]) / 1e6, int(fields[1]) / 1024, output.decode(errors="replace")
 
 
 def first_line(text):
@@ -55,18 +83,20 @@ def first_line(text):
 class Tracer:
     """A tracer (or the loader of a C program) that runs beside the benchmark."""
 
+    running = set()
+
     def __init__(self, command, stdout=subprocess.DEVNULL, environment=None):
         self.process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=stdout, stderr=subprocess.PIPE,
                                         env=environment)
         self.pid = self.process.pid
         self.usage = None  # of the ended process
         self.errors = b""
+        self.running.add(self)
 
     def wait_until_tracing(self):
         """Returns once the tracer holds a BPF program and has gone quiet: everything is attached then."""
-        end = time.monotonic() + READY_TIMEOUT_S
         used_ns, since = self.cpu_ns(), time.monotonic()
-        while time.monotonic() < end:
+        while True:
             time.sleep(0.15)
             if self.is_gone():
                 self.collect()
@@ -76,8 +106,6 @@ class Tracer:
             used_ns, since = now_used_ns, now
             if busy < 0.05 and self.statistics():
                 return
-        self.kill()
-        raise Failure("did not start tracing")
 
     def cpu_ns(self):
         """CPU time of all threads so far."""
@@ -117,9 +145,6 @@ class Tracer:
         start = time.monotonic()
         os.kill(self.pid, signal.SIGINT)
         while not self.is_gone():
-            if time.monotonic() - start > STOP_TIMEOUT_S:
-                self.kill()
-                raise Failure("did not stop")
             time.sleep(0.0002)
         return time.monotonic() - start
 
@@ -130,6 +155,7 @@ class Tracer:
         os.set_blocking(self.process.stderr.fileno(), False)  # a child that detaches may hold the other end
         self.errors = self.process.stderr.read() or b""
         self.process.stderr.close()
+        self.running.discard(self)
 
     def stop(self):
         elapsed_s = self.interrupt()
@@ -137,9 +163,17 @@ class Tracer:
         return elapsed_s
 
     def kill(self):
-        if self.process.returncode is None:
-            self.process.kill()
-            self.collect()
+        """Does nothing if the tracer has ended. One that the kernel holds is left behind."""
+        if self.process.returncode is not None:
+            return
+        self.process.kill()
+        end = time.monotonic() + KILL_TIMEOUT_S
+        while not self.is_gone():
+            if time.monotonic() > end:
+                self.running.discard(self)
+                return
+            time.sleep(0.01)
+        self.collect()
 
 
 class Statistics:

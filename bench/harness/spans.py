@@ -2,7 +2,7 @@
 values; in the kernel's statistics and in the tracer's own CPU."""
 
 from harness.printf import wait_for_silence
-from harness.process import Failure, Statistics, Tracer, first_line
+from harness.process import Cell, Failure, Statistics, Tracer, first_line
 from harness.report import Row
 from harness.workload import Reads
 
@@ -27,11 +27,9 @@ def run(tools, report, options):
             user = Row(f"{name}: user CPU for an event", "us")
             rows += [kernel, user]
             for _ in range(options.rounds):
-                try:
-                    measure(tools, count, switches, enter, leave, kernel, user)
-                except Failure as failure:
-                    kernel.failures["espy"] = str(failure)
-                    break
+                if "espy" not in kernel.failures:
+                    with Cell(kernel, "espy"):
+                        measure(tools, count, switches, enter, leave, kernel, user)
     report.print_group(title)
 
 

@@ -1,7 +1,7 @@
 """Cost of a user stack: unwound by tables, and by frame pointers."""
 
 from harness.events import COUNT, READ, run_reads
-from harness.process import Failure, Statistics
+from harness.process import Cell, Failure, Statistics
 from harness.report import Row
 
 OUTSIDE = 5  # frames that are not the program's recursion: read, main, two of the C library's start, _start
@@ -23,6 +23,8 @@ def run(tools, report, options):
                 rows.append(row)
                 for _ in range(options.rounds):
                     for tool in tools.scripted:
+                        if tool in row.failures:
+                            continue
                         is_espy = tool == "espy"
                         measure(tools, tool, row, frames - OUTSIDE, helper if is_espy else FRAMED,
                                 extra if is_espy else [])
@@ -31,10 +33,8 @@ def run(tools, report, options):
 
 def measure(tools, tool, row, depth, helper, options):
     tracer, *rest = tools.script(tool, READ + " { @[ustack] = count(); }")
-    try:
+    with Cell(row, tool):
         runs, time_ns, _ = run_reads(tools, [tracer, *options, *rest], 1, helper, depth)
         if runs < COUNT:
             raise Failure(f"ran {runs:,} times for {COUNT:,} events")
         row.add(tool, time_ns / runs)
-    except Failure as failure:
-        row.failures[tool] = str(failure)

@@ -3,7 +3,7 @@
 import os
 import time
 
-from harness.process import Failure, run_measured
+from harness.process import Cell, run_measured
 from harness.report import Row
 
 # What compiling takes should grow with the script, not with its square.
@@ -38,20 +38,12 @@ def run(tools, report, options):
         if is_slow and options.quick:
             commands.pop("bpftrace", None)
         for round_index in range(max(MIN_RUNS, options.rounds)):
-            for tool, command in list(commands.items()):
-                if is_slow and tool == "bpftrace" and round_index > 0:
+            for tool, command in commands.items():
+                if tool in wall.failures or (is_slow and tool == "bpftrace" and round_index > 0):
                     continue
-                measure(tools, command, tool, wall, memory, commands)
+                time.sleep(PAUSE_S)
+                with Cell(wall, tool):
+                    wall_ms, peak_mib, _ = run_measured(tools.helper("spawn"), command, ENVIRONMENT)
+                    wall.add(tool, wall_ms)
+                    memory.add(tool, peak_mib)
     report.print_group(title)
-
-
-def measure(tools, command, tool, wall, memory, commands):
-    time.sleep(PAUSE_S)
-    try:
-        wall_ms, peak_mib, _ = run_measured(tools.helper("spawn"), command, ENVIRONMENT)
-    except Failure as failure:
-        wall.failures[tool] = str(failure)
-        del commands[tool]
-        return
-    wall.add(tool, wall_ms)
-    memory.add(tool, peak_mib)

@@ -2,7 +2,7 @@
 
 import os
 
-from harness.process import Failure, Tracer
+from harness.process import Cell, Tracer
 from harness.report import Row
 
 LIBC = "/lib/x86_64-linux-gnu/libc.so.6"
@@ -27,16 +27,11 @@ def run(tools, report, options):
         if is_slow and options.quick:
             commands.pop("bpftrace", None)
         for round_index in range(options.rounds):
-            for tool, command in list(commands.items()):
-                if is_slow and tool == "bpftrace" and round_index > 0:
+            for tool, command in commands.items():
+                if tool in row.failures or (is_slow and tool == "bpftrace" and round_index > 0):
                     continue
-                tracer = Tracer(command, environment=ENVIRONMENT)
-                try:
+                with Cell(row, tool):
+                    tracer = Tracer(command, environment=ENVIRONMENT)
                     tracer.wait_until_tracing()
                     row.add(tool, tracer.stop() * 1e3)
-                except Failure as failure:
-                    row.failures[tool] = str(failure)
-                    del commands[tool]
-                finally:
-                    tracer.kill()
     report.print_group(title)
