@@ -43,7 +43,7 @@ class Build:
         self.directory, self.scratch = directory, scratch
         said = subprocess.run(["ninja", "-t", "commands", "espy"], cwd=directory, capture_output=True, text=True, check=True)
         commands = said.stdout.splitlines()
-        self.compiler = self.words(next(line for line in commands if " -c " in line and line.endswith("src/cli/main.cc")))
+        self.compiler = self.words(next(line for line in commands if " -c " in line and line.rstrip("\"'").endswith("src/cli/main.cc")))
         self.linker = self.words(next(line for line in commands if " -o espy " in line))
 
     @staticmethod
