@@ -147,7 +147,7 @@ class Interpreter {
   }
 
   bool step_register(uint8_t op, EhFrameReader& code) {
-    using Kind = RegisterRule::Kind;
+    using How = RegisterRule::Kind;
     switch (op) {
       case 0x00: return true;                                                          // nop
       case 0x01: address_ = code.take_pointer(common_.pointer_encoding); return true;  // set_loc
@@ -155,8 +155,8 @@ class Interpreter {
       case 0x03: return advance(code.take_le<uint16_t>());                             // advance_loc2
       case 0x04: return advance(code.take_le<uint32_t>());                             // advance_loc4
       case 0x06: return restore(code.take_uleb128());                                  // restore_extended
-      case 0x07: return set(code.take_uleb128(), {Kind::kUndefined});                  // undefined
-      case 0x08: return set(code.take_uleb128(), {Kind::kSame});                       // same_value
+      case 0x07: return set(code.take_uleb128(), {How::kUndefined});                   // undefined
+      case 0x08: return set(code.take_uleb128(), {How::kSame});                        // same_value
       case 0x2d: return true;                                                          // AARCH64_negate_ra_state
       case 0x2e: code.take_uleb128(); return true;                                     // GNU_args_size
       default: break;
@@ -164,14 +164,14 @@ class Interpreter {
     const uint64_t reg = code.take_uleb128();
     switch (op) {
       case 0x05: return set(reg, at_cfa(static_cast<int64_t>(code.take_uleb128())));   // offset_extended
-      case 0x09: code.take_uleb128(); return set(reg, {Kind::kOther});                 // register
+      case 0x09: code.take_uleb128(); return set(reg, {How::kOther});                  // register
       case 0x2f: return set(reg, at_cfa(static_cast<int64_t>(-code.take_uleb128())));  // GNU_negative_offset_extended
       default: return false;
     }
   }
 
   bool step_frame(uint8_t op, EhFrameReader& code) {
-    using Kind = RegisterRule::Kind;
+    using How = RegisterRule::Kind;
     const auto expression = [&] { return code.take_bytes(code.take_uleb128()); };
     switch (op) {
       case 0x0a:  // remember_state
@@ -201,12 +201,12 @@ class Interpreter {
     }
     const uint64_t reg = code.take_uleb128();
     switch (op) {
-      case 0x10: return set(reg, {Kind::kAtExpression, 0, expression()});  // expression
-      case 0x11: return set(reg, at_cfa(code.take_sleb128()));             // offset_extended_sf
-      case 0x14: code.take_uleb128(); return set(reg, {Kind::kOther});     // val_offset
-      case 0x15: code.take_sleb128(); return set(reg, {Kind::kOther});     // val_offset_sf
-      case 0x16: expression(); return set(reg, {Kind::kOther});            // val_expression
-      default: return false;                                               // of unknown length
+      case 0x10: return set(reg, {How::kAtExpression, 0, expression()});  // expression
+      case 0x11: return set(reg, at_cfa(code.take_sleb128()));            // offset_extended_sf
+      case 0x14: code.take_uleb128(); return set(reg, {How::kOther});     // val_offset
+      case 0x15: code.take_sleb128(); return set(reg, {How::kOther});     // val_offset_sf
+      case 0x16: expression(); return set(reg, {How::kOther});            // val_expression
+      default: return false;                                              // of unknown length
     }
   }
 
@@ -461,8 +461,8 @@ class RuleEncoder {
   explicit RuleEncoder(const kernel::Arch& arch) : arch_(arch) {}
 
   FrameRule encode(const CfiRules& rules, bool is_signal_frame) const {
-    using Kind = RegisterRule::Kind;
-    if (rules.return_address.kind == Kind::kUndefined) return FrameRule::make(FrameBase::kEnd, 0, FrameRule::kSame);
+    using How = RegisterRule::Kind;
+    if (rules.return_address.kind == How::kUndefined) return FrameRule::make(FrameBase::kEnd, 0, FrameRule::kSame);
     if (arch_.return_address_bytes == 0) return encode_with_link(rules);
     if (rules.is_expression && is_signal_frame) return encode_expression(rules, true);
     if (!has_usual_return_address(rules)) return {};
@@ -478,28 +478,28 @@ class RuleEncoder {
  private:
   // Whether the return address is where FrameRule implies.
   bool has_usual_return_address(const CfiRules& rules) const {
-    using Kind = RegisterRule::Kind;
+    using How = RegisterRule::Kind;
     const RegisterRule& address = rules.return_address;
-    return address.kind == Kind::kAtCfa && address.offset_bytes == -int64_t{arch_.return_address_bytes};
+    return address.kind == How::kAtCfa && address.offset_bytes == -int64_t{arch_.return_address_bytes};
   }
 
   // For CPUs whose calls leave the return address in a register.
   FrameRule encode_with_link(const CfiRules& rules) const {
-    using Kind = RegisterRule::Kind;
+    using How = RegisterRule::Kind;
     const RegisterRule& link = rules.return_address;
     const RegisterRule& frame = rules.frame_pointer;
     const bool is_by_stack = rules.cfa_register == arch_.unwind.stack_pointer;
     if (rules.is_expression || (!is_by_stack && rules.cfa_register != arch_.unwind.frame_pointer)) return {};
     const FrameBase base = is_by_stack ? FrameBase::kStackPointer : FrameBase::kFramePointer;
-    if (link.kind == Kind::kSame && frame.kind == Kind::kSame)
+    if (link.kind == How::kSame && frame.kind == How::kSame)
       return rule_with_offset(base, rules.cfa_offset, FrameRule::kSame);
-    if (link.kind != Kind::kAtCfa) return {};
-    if (frame.kind == Kind::kSame) {
+    if (link.kind != How::kAtCfa) return {};
+    if (frame.kind == How::kSame) {
       const auto location = location_in_frame(link, rules.cfa_offset);
       return location && is_by_stack ? rule_with_offset(FrameBase::kSavedLink, rules.cfa_offset, *location)
                                      : FrameRule{};
     }
-    const bool are_together = frame.kind == Kind::kAtCfa &&
+    const bool are_together = frame.kind == How::kAtCfa &&
                               static_cast<uint64_t>(link.offset_bytes) == static_cast<uint64_t>(frame.offset_bytes) + 8;
     if (!are_together) return {};
     if (const auto location = location_in_frame(frame, rules.cfa_offset))
@@ -525,11 +525,11 @@ class RuleEncoder {
   }
 
   uint32_t encode_frame_pointer(const RegisterRule& rule) const {
-    using Kind = RegisterRule::Kind;
+    using How = RegisterRule::Kind;
     switch (rule.kind) {
-      case Kind::kSame: return FrameRule::kSame;
-      case Kind::kAtCfa: return words_below_cfa(rule).value_or(FrameRule::kUnrecoverable);
-      case Kind::kAtExpression: {
+      case How::kSame: return FrameRule::kSame;
+      case How::kAtCfa: return words_below_cfa(rule).value_or(FrameRule::kUnrecoverable);
+      case How::kAtExpression: {
         const auto at = parse_expression(rule.expression);
         const bool is_at_frame =
             at && at->reg == arch_.unwind.frame_pointer && at->offset_bytes == 0 && !at->is_dereferenced;
