@@ -20,6 +20,7 @@
 
 #include "base/end_request.h"
 #include "base/files.h"
+#include "base/format_version.h"
 #include "base/strings.h"
 #include "base/untrusted_file.h"
 #include "kernel/directory_kernel.h"
@@ -306,6 +307,8 @@ Result<std::unique_ptr<Kernel>> open_snapshot(const std::string& directory,
 namespace {
 
 constexpr uint64_t kMaxUnpackedBytes = 512 << 20;
+constexpr int64_t kSnapshotFormat = 1;
+constexpr uint32_t kSnapshotReadableSince = release_number(1, 0, 0);
 constexpr std::string_view kBtf = "/sys/kernel/btf", kTracing = "/sys/kernel/tracing", kSymbols = "/proc/kallsyms";
 
 class SnapshotWriter {
@@ -339,6 +342,7 @@ class SnapshotWriter {
   }
 
   Status write_facts() {
+    TRY_STATUS(archive_.add("format", fmt::format("{} {}\n", kSnapshotFormat, release_text(kSnapshotReadableSince))));
     utsname name = {};
     ::uname(&name);
     TRY_STATUS(archive_.add("release", fmt::format("{}\n{}\n", name.release, name.version)));
@@ -461,6 +465,21 @@ Result<std::vector<std::string>> write_snapshot(Kernel& kernel, int fd, Trial tr
   return SnapshotWriter(kernel, TRY(TarWriter::create(fd)), trial).write();
 }
 
+namespace {
+
+// `content` is that of the file `format`: a number and a release.
+Status check_format(const std::string& path, std::string_view content) {
+  const auto words = split(trim(content), ' ');
+  const auto format = parse_int(words.front());
+  if (!format || *format < 1)
+    return fail(path + " is not a snapshot of a kernel: its format is not a number", kRefusedFile);
+  if (*format <= kSnapshotFormat) return {};
+  return fail_later_format(path + " is a snapshot", static_cast<uint64_t>(*format),
+                           words.size() < 2 ? 0 : parse_release(words[1]).value_or(0));
+}
+
+}  // namespace
+
 Result<Snapshot> Snapshot::of(const std::string& path) {
   struct stat status = {};
   if (::stat(path.c_str(), &status) != 0) return fail_errno(path, errno);
@@ -475,6 +494,7 @@ Result<Snapshot> Snapshot::of(const std::string& path) {
   out.unpacked_.emplace(TRY(ScratchDirectory::make()));
   out.directory_ = out.unpacked_->path();
   TRY_STATUS(unpack_tar(path, out.directory_, kMaxUnpackedBytes));
+  if (const auto format = read_file(out.directory_ + "/format")) TRY_STATUS(check_format(path, *format));
   const auto release = read_file(out.directory_ + "/release");
   if (!release) return fail(path + " is not a snapshot of a kernel: it has no release");
   out.name_ = split(*release, '\n').front();

@@ -65,7 +65,8 @@ Result<std::unique_ptr<Kernel>> open_snapshot(const std::string& directory, cons
 // It is an archive (kernel/snapshot.h) with the files of a recorded kernel (tests/kernels/README.md), whole: BTF of the
 // kernel and its modules, tracepoint formats, functions, features, configuration and version. What the process that
 // takes it may not read is marked as unknown. It has nothing of users or processes. Addresses are numbered, and show
-// nothing of the machine.
+// nothing of the machine. The file `format` in it has the number of the format and the first release of espy that reads
+// it: "1 1.0.0". Snapshots of before have none.
 
 // The rights of this process to try features: none, those to load programs, or of all.
 enum class Trial : uint8_t { kNone, kPrograms, kAll };

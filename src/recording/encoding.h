@@ -9,6 +9,7 @@
 #include <string_view>
 
 #include "base/byte_reader.h"
+#include "base/format_version.h"
 #include "base/result.h"
 #include "recording/recording.h"
 
@@ -18,7 +19,8 @@ namespace espy::recording {
 
 constexpr std::string_view kFileMagic = "espyrec\n";
 constexpr uint32_t kVersion = 3;
-constexpr size_t kFileHeaderBytes = 16;  // the magic, the version, 4 bytes that are 0
+constexpr uint32_t kReadableSince = release_number(1, 0, 0);
+constexpr size_t kFileHeaderBytes = 16;  // the magic, the version, the first release that reads it, or 0
 constexpr size_t kBlockHeaderBytes = 56;
 constexpr uint32_t kMaxBlockBytes = 64 << 20;  // of a payload, before compression and after it
 

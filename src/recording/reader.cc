@@ -55,7 +55,11 @@ Result<Reader> Reader::open(const std::string& path) {
   const std::string head = TRY(out.file_.read_at(0, kFileHeaderBytes));
   if (head.size() < kFileHeaderBytes || !head.starts_with(kFileMagic))
     return fail(path + " is not a recording of espy", kRefusedFile, "`espy record -o FILE PROBE` makes one");
-  if (const uint64_t version = load_le(head, kFileMagic.size(), 4); version != kVersion)
+  const uint64_t version = load_le(head, kFileMagic.size(), 4);
+  if (version > kVersion)
+    return fail_later_format(path + " is a recording", version,
+                             static_cast<uint32_t>(load_le(head, kFileMagic.size() + 4, 4)));
+  if (version != kVersion)
     return fail(fmt::format("{} is a recording of version {}, and this espy reads version {}", path, version, kVersion),
                 kRefusedFile);
   out.offset_ = kFileHeaderBytes;

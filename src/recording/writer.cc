@@ -34,7 +34,7 @@ Status Writer::start(OwnedFd file, const std::string& path, const Description& d
   extent_ = {};
   std::string head(kFileMagic);
   head.append(reinterpret_cast<const char*>(&kVersion), sizeof(kVersion));
-  head.resize(kFileHeaderBytes);
+  head.append(reinterpret_cast<const char*>(&kReadableSince), sizeof(kReadableSince));
   TRY_STATUS(put(head));
   return write_block(BlockKind::kDescription, encode(description));
 }

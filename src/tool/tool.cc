@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "base/byte_reader.h"
+#include "base/format_version.h"
 #include "base/strings.h"
 #include "base/untrusted_file.h"
 #include "recording/encoding.h"
@@ -88,6 +89,9 @@ Result<FoundMark> find_mark(std::string_view elf, const Sections& sections) {
   const auto mark = section ? load_struct<Mark>(*bytes_of(elf, *section), 0) : std::nullopt;
   if (!mark || std::memcmp(mark->magic, kMarkMagic, sizeof(mark->magic)) != 0)
     return fail("is not an executable of espy, or one that cannot have a script", kRefusedFile);
+  if (mark->format > kFormat)
+    return fail_later_format("is espy with tools", mark->format,
+                             load_struct<uint32_t>(*bytes_of(elf, *section), sizeof(Mark)).value_or(0));
   if (mark->format != kFormat)
     return fail("is another version of espy: its tools have another format", kRefusedFile, "use both of one version");
   return FoundMark{section->sh_offset, *mark};
@@ -305,6 +309,8 @@ Result<Tool> decode(std::string_view bytes) {
   ByteReader reader(bytes);
   if (reader.take_bytes(kMagic.size()) != kMagic) return fail("the script in the tool is damaged: it has no beginning");
   const uint32_t format = reader.take_le<uint32_t>();
+  if (reader.ok() && format > kFormat)
+    return fail_later_format("the script in the tool is", format, reader.take_le<uint32_t>());
   if (reader.ok() && format != kFormat)
     return fail(
         fmt::format("the tool was built by another version of espy: its format is {}, not {}", format, kFormat));

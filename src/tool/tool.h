@@ -47,7 +47,9 @@ Result<std::string> with_script(std::string elf, std::string_view script);
 // `Tool` is the script with all that it needs besides the kernel, and bytes for it. src/tool/tool.h puts the
 // bytes into an executable and finds them there. What a tool does when it is started is in src/cli/tool_options.h.
 
-// The format of the bytes, and of the options of espy that a tool accepts.
+// The format of the bytes, and of the options of espy that a tool accepts. From format 2 on, the first release of espy
+// that reads it (base/format_version.h) must follow the number of the format in the bytes, and `has_script` in the
+// mark.
 constexpr uint32_t kFormat = 1;
 
 struct Tool {

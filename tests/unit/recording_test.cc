@@ -486,8 +486,13 @@ TEST_F(RecordingTest, ExplainsWhatIsNoRecording) {
   EXPECT_THAT(Reader::open(path_).error().message, HasSubstr("is not a recording of espy"));
   set_content("");
   EXPECT_THAT(Reader::open(path_).error().message, HasSubstr("is not a recording of espy"));
+  set_content(std::string(kFileMagic) + std::string("\x02\0\0\0\0\0\0\0", 8));
+  EXPECT_THAT(Reader::open(path_).error().message, HasSubstr("is a recording of version 2, and this espy reads"));
+  set_content(std::string(kFileMagic) + std::string("\x09\0\0\0\x2a\x4e\0\0", 8));
+  EXPECT_THAT(Reader::open(path_).error().message, HasSubstr("is a recording of format 9, which espy"));
+  EXPECT_EQ(Reader::open(path_).error().hint, "espy 2.0.10 or later reads it");
   set_content(std::string(kFileMagic) + std::string("\x09\0\0\0\0\0\0\0", 8));
-  EXPECT_THAT(Reader::open(path_).error().message, HasSubstr("is a recording of version 9, and this espy reads"));
+  EXPECT_EQ(Reader::open(path_).error().hint, "espy of a later release reads it");
   EXPECT_THAT(Reader::open("/dev/null").error().message, HasSubstr("/dev/null"));
 }
 

@@ -54,6 +54,24 @@ TEST(Tool, ChangedBytesAreRefused) {
   EXPECT_FALSE(decode(bytes + " "));
 }
 
+// From format 2 on, the first release that reads it follows the number of the format.
+TEST(Tool, LaterFormatsNameTheirRelease) {
+  std::string bytes = encode(full_tool());
+  bytes[8] = 2;
+  bytes.replace(12, 4, std::string("\x74\x27\0\0", 4));
+  EXPECT_EQ(decode(bytes).error().hint, "espy 1.1.0 or later reads it");
+  EXPECT_FALSE(decode(bytes.substr(0, 12)));
+}
+
+// tests/formats has what each format was written as.
+TEST(Tool, FormatOneIsRead) {
+  const auto bytes = read_file(ESPY_ROOT "/tests/formats/tool-1");
+  ASSERT_TRUE(bytes);
+  const auto read = decode(*bytes);
+  ASSERT_TRUE(read) << read.error().message;
+  EXPECT_EQ(encode(*read), encode(full_tool()));
+}
+
 // This test has the mark of an executable of espy.
 std::string own_executable() { return read_file("/proc/self/exe").value_or(""); }
 
