@@ -1,5 +1,7 @@
 #include "symbols/elf_file.h"
 
+#include <elfutils/libdwfl.h>
+
 #include <algorithm>
 #include <array>
 #include <tuple>
@@ -11,6 +13,8 @@
 #include "symbols/go_functions.h"
 
 namespace espy::symbols {
+
+std::string_view elfutils_version() { return ::dwfl_version(nullptr); }
 
 namespace {
 

@@ -26,6 +26,9 @@ namespace espy::symbols {
 
 class ElfImage;
 
+// The version of the library that reads ELF and DWARF, such as "0.188".
+std::string_view elfutils_version();
+
 struct ElfSymbol {
   std::string name;          // as in the symbol table, without `@VERSION`
   uint64_t address = 0;      // virtual address, as linked: relative to the load bias for PIE and libraries

@@ -4,7 +4,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <cerrno>
 #include <cstdio>
 #include <cstdlib>
 #include <string>
@@ -20,38 +19,6 @@
 #include "run/run_script.h"
 
 namespace espy::cli {
-
-namespace {
-
-// Programs that run bpftrace read its version, and what it can do from that.
-constexpr const char* kAlias = "bpftrace";
-constexpr const char* kAliasVersion = "bpftrace v0.26.1";
-
-int show_version(const Options&, const Host&) {
-  const bool is_alias = std::string_view(program_invocation_short_name) == kAlias;
-  std::puts(is_alias ? fmt::format("{} (espy {})", kAliasVersion, ESPY_VERSION).c_str() : "espy " ESPY_VERSION);
-  return EXIT_SUCCESS;
-}
-
-}  // namespace
-
-namespace {
-
-constexpr std::string_view kVersionUsage[] = {"version"};
-constexpr Example kVersionExamples[] = {{"espy version", "show the version"},
-                                        {"espy features", "show what this kernel offers"}};
-
-}  // namespace
-
-extern const Command kVersion = {
-    .word = "version",
-    .summary = "show the version",
-    .topic = Topic::kMachine,
-    .option = {'V', "version", "", "the same as `espy version`"},
-    .usage = kVersionUsage,
-    .examples = kVersionExamples,
-    .run = show_version,
-};
 
 // ---- The pages of `espy help`, from the rows of commands and options.
 
