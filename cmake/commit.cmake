@@ -2,6 +2,7 @@
 #
 # In a clone of git it is the commit, with `-modified` if tracked files differ from it. In an archive of `git archive`
 # it is in cmake/commit.txt, where git fills it in. Else it is `unknown`.
+cmake_minimum_required(VERSION 3.22)
 set(commit unknown)
 find_program(GIT git)
 # The build may run as root in a clone of another user.
@@ -22,4 +23,4 @@ else()
     string(SUBSTRING ${CMAKE_MATCH_1} 0 12 commit)
   endif()
 endif()
-file(CONFIGURE OUTPUT ${HEADER} CONTENT "#pragma once\n\n#define ESPY_COMMIT \"@commit@\"\n" @ONLY)
+file(CONFIGURE OUTPUT ${HEADER} CONTENT "#pragma once\n\n#define ESPY_COMMIT \"${commit}\"\n" @ONLY)
