@@ -55,7 +55,7 @@ TEST(Decoder, EachCallOfTheCpuHasARow) {
                                            "security",       "set_thread_area", "tuxcall",         "uprobe",
                                            "uretprobe",      "uselib",          "vserver"};
   for (const kernel::Syscall& each : kernel::host_arch().syscalls)
-    if (!none.contains(each.name)) EXPECT_NE(table().find(each.number), nullptr) << each.name;
+    EXPECT_TRUE(none.contains(each.name) || table().find(each.number)) << each.name;
 }
 
 TEST(Decoder, ShowsPathsFlagsAndErrors) {
