@@ -18,7 +18,8 @@ for directory in "$root/src/" "$build/"; do
   ! grep -qF -- "$directory" "$espy" || fail "the binary contains $directory"
 done
 version=$(sed -n 's/^project(espy VERSION \([0-9.]*\) .*/\1/p' "$root/CMakeLists.txt")
-[ "$("$espy" --version)" = "espy $version" ] || fail "the version is $version in CMakeLists.txt, and $("$espy" --version)"
+said=$("$espy" --version | head -n 1)
+[ "$said" = "espy $version" ] || fail "the version is $version in CMakeLists.txt, and the binary says $said"
 
 formats=tarball
 ! command -v dpkg-deb >/dev/null || formats+=,deb
@@ -27,7 +28,7 @@ export SOURCE_DATE_EPOCH=1700000000
 head -c 200000 "$espy" >"$scratch/espy"  # a smaller one is packed faster
 pack() { # DIRECTORY
   mkdir -p "$1"
-  (cd "$root" && cp -r --parents scripts/make-dist scripts/install-tree cmake packaging docs editors fleet tools bench/README.md tests/kernels/README.md README.md SECURITY.md CONTRIBUTING.md LICENSE CMakeLists.txt "$1")
+  (cd "$root" && cp -r --parents scripts/make-dist scripts/install-tree cmake packaging docs editors fleet tools bench/README.md tests/kernels/README.md README.md CHANGELOG.md SECURITY.md CONTRIBUTING.md LICENSE CMakeLists.txt "$1")
   "$1/scripts/make-dist" --formats $formats "$scratch/espy" "$1/dist" >"$scratch/log" 2>&1 || fail "make-dist: $(<"$scratch/log")"
 }
 pack "$scratch/one"

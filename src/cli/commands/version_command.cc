@@ -73,8 +73,9 @@ int show_version(const Options&, const Host&) {
 
 constexpr std::string_view kUsage[] = {"version"};
 constexpr std::string_view kNotes =
-    "The first line is `espy` and the version. The others name the commit, the build, and the libraries\n"
-    "in this executable. Called as `bpftrace`, espy prints one line in the form of bpftrace.\n";
+    "The first line is `espy` and the version. The others name the commit, the\n"
+    "build, and the libraries in this executable. Called as `bpftrace`, espy prints\n"
+    "one line in the form of bpftrace.\n";
 constexpr Example kExamples[] = {{"espy version", "show the version"},
                                  {"espy features", "show what this kernel offers"}};
 
